@@ -1,0 +1,49 @@
+"""Condense a large attributed graph into a tiny synthetic one on which GNNs train as well.
+
+>>> import gcond
+>>> graph = gcond.load("cora")
+>>> small = gcond.condense(graph, method="herding", ratio="2.6%")
+>>> gcond.evaluate(small, on=graph, models=["gcn"], runs=10)
+
+Names are imported when they are first used, so that ``gcond --help`` answers without importing torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from gcond.artefact import CondensedGraph as CondensedGraph
+    from gcond.condensing import condense as condense
+    from gcond.data import load as load
+    from gcond.errors import GcondError as GcondError
+    from gcond.evaluation import evaluate as evaluate
+    from gcond.graph import SourceGraph as SourceGraph
+    from gcond.propagation import propagate as propagate
+    from gcond.training import Recipe as Recipe
+
+_HOMES = {
+    "load": "gcond.data",
+    "condense": "gcond.condensing",
+    "evaluate": "gcond.evaluation",
+    "propagate": "gcond.propagation",
+    "CondensedGraph": "gcond.artefact",
+    "SourceGraph": "gcond.graph",
+    "Recipe": "gcond.training",
+    "GcondError": "gcond.errors",
+}
+
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'gcond' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,239 @@
+"""The condensed graph: tensors and where they come from, in one safetensors file."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gcond.errors import GcondError
+from gcond.graph import View
+from gcond.inputs import Inputs
+from gcond.sparse import Identity
+from gcond.storage import FORMAT_VERSION, read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a condensed graph came to be: enough to make it again and to judge it."""
+
+    method: str
+    settings: dict[str, Any]
+    """Every setting of the method, defaults included."""
+    seed: int
+    budget: dict[str, float]
+    """``nodes`` and ``ratio``."""
+    setting: str
+    """transductive or inductive."""
+    source: dict[str, Any]
+    """``name``, ``sha256``, and the counts ``nodes``, ``edges``, ``features`` and ``bytes``."""
+    transform: dict[str, Any]
+    """The feature transform of the source, with its statistics."""
+    num_classes: int
+    class_names: tuple[str, ...] = ()
+    cost: dict[str, float] = field(default_factory=dict)
+    """``wall_seconds``, ``cpu_seconds``, ``peak_rss_mb``."""
+    history: dict[str, list[float]] = field(default_factory=dict)
+    """Loss and validation probe a step, for learned methods."""
+    scores: tuple[dict[str, Any], ...] = ()
+    """What evaluation measured, one entry for each model and recipe."""
+    gcond_version: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Provenance:
+        known = {f.name for f in dataclasses.fields(cls)}
+        fields = {key: value for key, value in values.items() if key in known}
+        for key in ("class_names", "scores"):
+            fields[key] = tuple(fields.get(key, ()))
+        return cls(**fields)
+
+
+@dataclass(frozen=True, eq=False)
+class CondensedGraph:
+    """A small graph on which GNNs train as on the large one.
+
+    Without edges the method made no structure, and training uses A' = I.
+    """
+
+    x: Tensor
+    """float32 [n, d]."""
+    y: Tensor
+    """int64 [n] class ids, or float32 [n, C] soft labels."""
+    edge_index: Tensor
+    """int64 [2, E], sources above targets; both directions of a symmetric graph, no self-loops."""
+    edge_weight: Tensor
+    """float32 [E]."""
+    source_index: Tensor | None = None
+    """int64 [n], selected methods: which source node each one is."""
+    cluster: Tensor | None = None
+    """int64 [N], merged methods: which condensed node each source node went into, -1 for none."""
+    structure: dict[str, Tensor] = field(default_factory=dict)
+    """Weights of a learned structure, so that the graph can be grown later."""
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.x)
+
+    @property
+    def num_edges(self) -> int:
+        """Stored entries; a symmetric pair counts twice."""
+        return self.edge_index.shape[1]
+
+    @property
+    def num_classes(self) -> int:
+        if self.provenance is not None:
+            return self.provenance.num_classes
+        return self.y.shape[1] if self.y.dim() == 2 else int(self.y.max()) + 1
+
+    @property
+    def hard_labels(self) -> Tensor:
+        """int64 [n]: the class of each node, the likeliest one for soft labels."""
+        return self.y.argmax(1) if self.y.dim() == 2 else self.y
+
+    def adjacency(self) -> Tensor | Identity:
+        """Dense A' [n, n] (row = target), or the identity where there is no structure."""
+        if self.num_edges == 0:
+            return Identity()
+        dense = torch.zeros(self.num_nodes, self.num_nodes)
+        dense[self.edge_index[1], self.edge_index[0]] = self.edge_weight
+        return dense
+
+    def view(self) -> View:
+        """The whole condensed graph as something to train on."""
+        everyone = torch.arange(self.num_nodes)
+        return View(Inputs(self.x, self.adjacency()), everyone, self.y, everyone)
+
+    def to_pyg(self) -> Data:
+        """A PyG ``Data`` for stock models, in which every node is a training node.
+
+        Where there is no structure it carries one self-loop a node, which is what A' = I means to
+        any message-passing layer.
+        """
+        from torch_geometric.data import Data
+
+        edge_index, edge_weight = self.edge_index.clone(), self.edge_weight.clone()
+        if self.num_edges == 0:
+            edge_index = torch.arange(self.num_nodes).repeat(2, 1)
+            edge_weight = torch.ones(self.num_nodes)
+        return Data(
+            x=self.x.clone(),
+            edge_index=edge_index,
+            edge_weight=edge_weight,
+            y=self.y.clone(),
+            train_mask=torch.ones(self.num_nodes, dtype=torch.bool),
+        )
+
+    @classmethod
+    def from_pyg(cls, data: Data, provenance: Provenance | None = None) -> CondensedGraph:
+        """The reverse of :meth:`to_pyg`; self-loops are dropped."""
+        if data.get("x") is None or data.get("y") is None:
+            raise GcondError("the PyG Data has no x or no y: a condensed graph needs both")
+        edge_index = data.edge_index if data.get("edge_index") is not None else torch.empty(2, 0, dtype=torch.long)
+        weight = data.edge_weight if data.get("edge_weight") is not None else torch.ones(edge_index.shape[1])
+        keep = edge_index[0] != edge_index[1]
+        return cls(data.x.float(), data.y, edge_index[:, keep], weight[keep].float(), provenance=provenance)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor under its name in the file."""
+        named = {"x": self.x, "y": self.y, "edge_index": self.edge_index, "edge_weight": self.edge_weight}
+        optional = {"source_index": self.source_index, "cluster": self.cluster}
+        named |= {name: tensor for name, tensor in optional.items() if tensor is not None}
+        return named | {f"structure.{name}": tensor for name, tensor in self.structure.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what training needs: features, labels and edges."""
+        return sum(tensor.nbytes for tensor in (self.x, self.y, self.edge_index, self.edge_weight))
+
+    @cached_property
+    def sha256(self) -> str:
+        """A fingerprint of the tensors alone: the same method, settings and seed give the same."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.tensors().items()):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def with_scores(self, scores: list[dict[str, Any]]) -> CondensedGraph:
+        """The same graph with ``scores`` recorded; a score of the same model and recipe is replaced."""
+        if self.provenance is None:
+            raise GcondError("this condensed graph has no provenance to record scores in: make it with gcond.condense")
+        fresh = {(score["model"], str(score.get("recipe"))) for score in scores}
+        kept = [old for old in self.provenance.scores if (old["model"], str(old.get("recipe"))) not in fresh]
+        provenance = dataclasses.replace(self.provenance, scores=(*kept, *scores))
+        return dataclasses.replace(self, provenance=provenance)
+
+    def save(self, path: str | Path) -> None:
+        """Write one safetensors file, atomically."""
+        provenance = self.provenance.to_json() if self.provenance else None
+        metadata = {"format": FORMAT_VERSION, "kind": "condensed", "provenance": provenance}
+        write_tensors(path, self.tensors(), metadata)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CondensedGraph:
+        """Read what :meth:`save` wrote; a damaged or foreign file is refused with its reason."""
+        tensors, metadata = read_tensors(path)
+        if metadata.get("kind") != "condensed":
+            raise GcondError(f"'{path}' holds a {metadata.get('kind')} graph, and a condensed graph is needed here")
+        prefix = "structure."
+        structure = {name[len(prefix) :]: tensors.pop(name) for name in list(tensors) if name.startswith(prefix)}
+        missing = [name for name in ("x", "y", "edge_index", "edge_weight") if name not in tensors]
+        if missing:
+            raise GcondError(f"'{path}' lacks the tensor '{missing[0]}': it was not written whole by gcond")
+        unknown = sorted(set(tensors) - {f.name for f in dataclasses.fields(cls)})
+        if unknown:
+            raise GcondError(f"'{path}' has a tensor '{unknown[0]}' that this gcond does not know: upgrade gcond")
+        try:
+            provenance = Provenance.from_json(metadata["provenance"]) if metadata["provenance"] else None
+            return cls(**tensors, structure=structure, provenance=provenance)
+        except GcondError as error:
+            raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
+        except (KeyError, TypeError, AttributeError):
+            raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
+
+
+def _check(graph: CondensedGraph) -> None:
+    """Refuse tensors that are not a graph; the file on disk may have been made by anyone."""
+    x, y, edges, weight = graph.x, graph.y, graph.edge_index, graph.edge_weight
+    if x.dim() != 2 or x.dtype != torch.float32 or 0 in x.shape:
+        raise GcondError(f"x is {x.dtype} {list(x.shape)}, and must be float32 [nodes, features]")
+    n = len(x)
+    soft = y.dim() == 2 and y.dtype == torch.float32
+    if len(y) != n or not (soft or (y.dim() == 1 and y.dtype == torch.int64)):
+        raise GcondError(f"y is {y.dtype} {list(y.shape)}, and must be int64 [{n}] or float32 [{n}, classes]")
+    if edges.dim() != 2 or edges.shape[0] != 2 or edges.dtype != torch.int64:
+        raise GcondError(f"edge_index is {edges.dtype} {list(edges.shape)}, and must be int64 [2, edges]")
+    if weight.shape != edges.shape[1:] or weight.dtype != torch.float32:
+        raise GcondError(f"edge_weight is {weight.dtype} {list(weight.shape)}, and must be float32 [{edges.shape[1]}]")
+    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= n):
+        raise GcondError(f"an edge names node {int(edges.max())}, but there are {n} nodes, 0 to {n - 1}")
+    if bool((edges[0] == edges[1]).any()):
+        raise GcondError("edge_index has self-loops, and a condensed graph has none")
+    for name, tensor in (("x", x), ("edge_weight", weight), *((("y", y),) if soft else ())):
+        if not bool(torch.isfinite(tensor).all()):
+            raise GcondError(f"{name} has numbers that are not finite")
+    if bool((weight < 0).any()):
+        raise GcondError("edge_weight has negative numbers")
+    classes = graph.num_classes
+    if soft and (y.shape[1] != classes or bool((y < 0).any())):
+        raise GcondError(f"soft labels are [{n}, {y.shape[1]}], and must be non-negative rows of {classes} classes")
+    if not soft and (int(y.min()) < 0 or int(y.max()) >= classes):
+        raise GcondError(f"label {int(y.max())} is out of range: there are {classes} classes, 0 to {classes - 1}")
+    if graph.source_index is not None and graph.source_index.shape != (n,):
+        raise GcondError(f"source_index has shape {list(graph.source_index.shape)}, and must be [{n}]")

@@ -1,0 +1,188 @@
+"""What a source graph must be: every check on raw tensors, each with a sentence that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from gcond.errors import GcondError
+from gcond.sparse import Matrix, SparseMatrix
+
+
+def features(x: Matrix) -> Matrix:
+    """float32 [N, d], finite, neither side empty."""
+    if isinstance(x, SparseMatrix):
+        values = _real(x.values)
+        _finite(values, "feature", lambda at: f"node {int(x.row_index[at])}, column {int(x.indices[at])}")
+        return x.to(dtype=torch.float32)
+    if x.dim() != 2:
+        raise GcondError(f"features have shape {list(x.shape)}: they must be [nodes, features]")
+    if 0 in x.shape:
+        raise GcondError(f"features have shape {list(x.shape)}: there must be at least one node and one feature")
+    values = _real(x)
+    columns = x.shape[1]
+    _finite(values.reshape(-1), "feature", lambda at: f"node {at // columns}, column {at % columns}")
+    return values.float()
+
+
+def labels(y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, ...]) -> tuple[Tensor, int]:
+    """int64 [N] in [-1, C), and C; -1 means unlabelled."""
+    y = y.squeeze(-1) if y.dim() == 2 and y.shape[1] == 1 else y
+    if y.dim() != 1 or len(y) != n:
+        raise GcondError(f"labels have shape {list(y.shape)}: there must be one class id for each of the {n} nodes")
+    if y.is_floating_point():
+        if not torch.equal(y, y.round()):
+            raise GcondError("labels are not whole numbers: each must be a class id, or -1 for unlabelled")
+    elif y.is_complex():
+        raise GcondError("labels are complex numbers: each must be a class id, or -1 for unlabelled")
+    y = y.long()
+    if (low := int(y.min())) < -1:
+        raise GcondError(f"label {low} is out of range: class ids start at 0, and -1 means unlabelled")
+    highest = int(y.max())
+    if highest < 0:
+        raise GcondError("no node is labelled: class ids start at 0")
+    classes = num_classes if num_classes is not None else (len(class_names) or highest + 1)
+    if highest >= classes:
+        raise GcondError(f"label {highest} is out of range: there are {classes} classes, 0 to {classes - 1}")
+    if class_names and len(class_names) != classes:
+        raise GcondError(f"there are {len(class_names)} class names for {classes} classes: give one name a class")
+    return y, classes
+
+
+def masks(parts: Mapping[str, Tensor], y: Tensor, classes: int, class_names: tuple[str, ...]) -> dict[str, Tensor]:
+    """Boolean masks [N] that do not overlap, cover labelled nodes only, and train every class."""
+    found = {part: _mask(part, given, len(y)) for part, given in parts.items()}
+    names = list(found)
+    for i, first in enumerate(names):
+        for second in names[i + 1 :]:
+            if shared := int((found[first] & found[second]).sum()):
+                raise GcondError(f"{shared} nodes are both {first} and {second}: the masks must not overlap")
+    for part, mask in found.items():
+        if bare := int((mask & (y < 0)).sum()):
+            raise GcondError(f"{bare} {part} nodes have no label: unlabelled nodes are allowed outside the masks only")
+    if not found["train"].any():
+        raise GcondError("there is no training node: the train mask is empty")
+    counts = torch.bincount(y[found["train"]], minlength=classes)
+    if empty := (counts == 0).nonzero().flatten().tolist():
+        shown = ", ".join(f"'{class_names[c]}'" if class_names else str(c) for c in empty[:5])
+        more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
+        raise GcondError(f"no training node of class {shown}{more}: every class needs at least one")
+    return found
+
+
+def adjacency(
+    edge_index: Tensor, edge_weight: Tensor | None, n: int, *, directed: bool
+) -> tuple[SparseMatrix, tuple[str, ...]]:
+    """The cleaned adjacency (row = target, column = source) and a sentence for each repair."""
+    source, target, weight = _edges(edge_index, edge_weight, n)
+    repairs = []
+
+    loops = source == target
+    if dropped := int(loops.sum()):
+        repairs.append(f"{dropped} self-loops were dropped")
+    if empty := int((weight == 0).sum()):
+        repairs.append(f"{empty} edges of weight 0 were dropped")
+    keep = ~loops & (weight > 0)
+    source, target, weight = source[keep], target[keep], weight[keep]
+
+    matrix = _heaviest(target, source, weight, n)
+    if repeated := len(weight) - matrix.nnz:
+        repairs.append(f"{repeated} repeated edges were merged, the heaviest kept")
+    if not directed:
+        symmetric = matrix.maximum(matrix.T).tocsr()
+        if one_way := symmetric.nnz - matrix.nnz:
+            repairs.append(f"{one_way} edges had no reverse and got one: the graph is used undirected")
+        matrix = symmetric
+    matrix.sort_indices()
+    return SparseMatrix.from_scipy(matrix, symmetric=not directed), tuple(repairs)
+
+
+def unpack_csr(name: str, tensors: Mapping[str, Tensor], shape: tuple[int, int]) -> SparseMatrix:
+    """A CSR matrix from a file, refused unless its arrays fit together."""
+    indptr, indices, values = (tensors[f"{name}.{part}"] for part in ("indptr", "indices", "values"))
+    fits = (
+        indptr.dim() == indices.dim() == values.dim() == 1
+        and not indptr.is_floating_point()
+        and not indices.is_floating_point()
+        and len(indptr) == shape[0] + 1
+        and len(indices) == len(values)
+        and int(indptr[0]) == 0
+        and int(indptr[-1]) == len(indices)
+        and bool((indptr.diff() >= 0).all())
+        and (len(indices) == 0 or (0 <= int(indices.min()) and int(indices.max()) < shape[1]))
+    )
+    if not fits:
+        raise GcondError(f"the arrays of '{name}' do not fit together as a {shape[0]} by {shape[1]} matrix")
+    return SparseMatrix.from_parts(indptr, indices, values, shape)
+
+
+def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise GcondError(f"edge_index has shape {list(edge_index.shape)}: it must be [2, edges], sources above targets")
+    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
+        raise GcondError(f"edge_index is {_dtype(edge_index)}: node ids must be integers")
+    count = edge_index.shape[1]
+    if count:
+        low, high = int(edge_index.min()), int(edge_index.max())
+        if low < 0 or high >= n:
+            wrong = low if low < 0 else high
+            raise GcondError(f"an edge names node {wrong}, but there are {n} nodes, 0 to {n - 1}")
+    if edge_weight is None:
+        weight = torch.ones(count)
+    else:
+        weight = _real(edge_weight.reshape(-1)).float()
+        if len(weight) != count:
+            raise GcondError(f"there are {len(weight)} edge weights for {count} edges: give one an edge")
+        _finite(weight, "weight", lambda at: f"edge {at}")
+        if bool((weight < 0).any()):
+            at = int((weight < 0).nonzero()[0])
+            raise GcondError(f"edge {at} has weight {float(weight[at]):g}: weights must not be negative")
+    source, target = edge_index.cpu().numpy()
+    return source, target, weight.cpu().numpy()
+
+
+def _heaviest(rows: np.ndarray, columns: np.ndarray, weight: np.ndarray, n: int) -> scipy.sparse.csr_matrix:
+    """CSR [n, n] that keeps the largest weight where a pair is listed more than once."""
+    matrix = scipy.sparse.csr_matrix((weight, (rows, columns)), shape=(n, n))  # sums what is repeated
+    if matrix.nnz == len(weight):
+        return matrix
+    order = np.lexsort((weight, columns, rows))
+    rows, columns, weight = rows[order], columns[order], weight[order]
+    last = np.append((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1]), True)
+    return scipy.sparse.csr_matrix((weight[last], (rows[last], columns[last])), shape=(n, n))
+
+
+def _mask(part: str, given: Tensor, n: int) -> Tensor:
+    if given.dtype == torch.bool:
+        if given.dim() == 2:
+            raise GcondError(f"the {part} mask has {given.shape[1]} columns: choose one split, for example mask[:, 0]")
+        if given.shape != (n,):
+            raise GcondError(f"the {part} mask has shape {list(given.shape)}: it must have one entry for each of {n} nodes")
+        return given.clone()
+    if given.is_floating_point() or given.is_complex() or given.dim() != 1:
+        raise GcondError(f"the {part} mask is {_dtype(given)}: it must be a boolean mask or a list of node ids")
+    if len(given) and (int(given.min()) < 0 or int(given.max()) >= n):
+        raise GcondError(f"the {part} nodes go up to {int(given.max())}, but there are {n} nodes, 0 to {n - 1}")
+    mask = torch.zeros(n, dtype=torch.bool)
+    mask[given.long()] = True
+    return mask
+
+
+def _real(values: Tensor) -> Tensor:
+    if values.is_complex():
+        raise GcondError("complex numbers are not usable here: give real ones")
+    return values
+
+
+def _finite(flat: Tensor, what: str, where) -> None:  # noqa: ANN001
+    if flat.is_floating_point() and not bool(torch.isfinite(flat).all()):
+        at = int((~torch.isfinite(flat)).nonzero()[0])
+        raise GcondError(f"the {what} of {where(at)} is {float(flat[at])}: every {what} must be a finite number")
+
+
+def _dtype(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

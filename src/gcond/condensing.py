@@ -1,0 +1,39 @@
+"""``gcond.condense``: from a graph, a method's name and a budget to a condensed graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gcond import methods, settings
+from gcond.artefact import CondensedGraph
+from gcond.budget import resolve_budget
+from gcond.graph import SourceGraph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def condense(
+    graph: SourceGraph | Data,
+    *,
+    method: str = "herding",
+    ratio: str | float | None = None,
+    nodes: int | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> CondensedGraph:
+    """Condense ``graph`` to a budget given as ``ratio`` or ``nodes``.
+
+    ``options`` are the settings of the method (``gcond methods`` lists them); unknown ones are refused.
+    The same seed gives the same tensors.
+    """
+    graph = graph if isinstance(graph, SourceGraph) else SourceGraph.from_pyg(graph)
+    chosen = settings.build(methods.find(method), options, f"method '{method}'")
+    budget = resolve_budget(
+        ratio=ratio,
+        nodes=nodes,
+        population=graph.budget_population,
+        labelled=int(graph.train_mask.sum()),
+        classes=graph.num_classes,
+    )
+    return chosen.condense(graph, budget, seed)

@@ -1,0 +1,9 @@
+"""The one exception that a person, not a programmer, is meant to read."""
+
+
+class GcondError(ValueError):
+    """Something a person gave us is wrong.
+
+    The message is one sentence that names the thing and says what would be right. The command line
+    prints it and exits with code 2; every other exception is a bug and keeps its traceback.
+    """

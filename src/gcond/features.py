@@ -1,0 +1,63 @@
+"""Feature transforms: applied once on loading and written down, so that new data can be treated alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gcond.sparse import Matrix, SparseMatrix
+
+# Below this share of non-zeros a sparse product beats a dense one by far (benchmarks/evaluation.py).
+SPARSE_BELOW = 0.1
+
+
+@dataclass(frozen=True)
+class FeatureTransform:
+    """What was done to the raw features, with the statistics needed to do it again."""
+
+    kind: Literal["none", "row-normalise", "standardise"] = "none"
+    mean: tuple[float, ...] = ()
+    """Training-node mean a feature, for ``standardise``."""
+    std: tuple[float, ...] = ()
+    """Training-node standard deviation a feature, for ``standardise``; 1 where the feature is constant."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, **({"mean": self.mean, "std": self.std} if self.kind == "standardise" else {})}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> FeatureTransform:
+        return cls(values["kind"], tuple(values.get("mean", ())), tuple(values.get("std", ())))
+
+
+def row_normalise(x: Matrix) -> tuple[Matrix, FeatureTransform]:
+    """Divide every row by its sum, as PyG's ``NormalizeFeatures`` does (sums below 1 count as 1 only if not positive)."""
+    if isinstance(x, SparseMatrix):
+        sums = x.row_sums()
+        scale = torch.where(sums > 0, 1 / sums, 1.0)
+        normalised: Matrix = x.with_values(x.values * scale[x.row_index], symmetric=False)
+    else:
+        sums = x.sum(1, keepdim=True)
+        normalised = x * torch.where(sums > 0, 1 / sums, 1.0)
+    return normalised, FeatureTransform("row-normalise")
+
+
+def standardise(x: Tensor, train: Tensor) -> tuple[Tensor, FeatureTransform]:
+    """Zero mean and unit variance by the statistics of the training nodes only, as scikit-learn's scaler."""
+    seen = x[train].double()
+    mean, std = seen.mean(0), seen.std(0, unbiased=False)
+    std[std < 1e-12] = 1.0
+    transform = FeatureTransform("standardise", tuple(mean.tolist()), tuple(std.tolist()))
+    return (x - mean.float()) / std.float(), transform
+
+
+def compact(x: Matrix) -> Matrix:
+    """Dense features that are mostly zero become sparse; everything else stays as it is."""
+    if isinstance(x, SparseMatrix) or x.numel() == 0:
+        return x
+    if torch.count_nonzero(x).item() >= SPARSE_BELOW * x.numel():
+        return x
+    csr = x.to_sparse_csr()
+    return SparseMatrix.from_parts(csr.crow_indices(), csr.col_indices(), csr.values(), (x.shape[0], x.shape[1]))

@@ -1,0 +1,114 @@
+"""What a model reads: node features and the forms of one adjacency, each made once and shared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gcond.sparse import (
+    Adjacency,
+    Identity,
+    Matrix,
+    SparseMatrix,
+    gcn_normalise,
+    matmul,
+    mean_normalise,
+    scaled_laplacian,
+)
+
+Form = Literal["gcn", "mean", "laplacian"]
+
+
+class Inputs:
+    """Features ``x`` ([n, d], dense or sparse) on an adjacency ([n, n], see :mod:`gcond.sparse`).
+
+    Neither changes while a model trains, so whatever depends on them alone is computed at first use
+    and kept: the normalised adjacencies and, for dense features, products such as ``ÂX``.
+    """
+
+    def __init__(self, x: Matrix, adjacency: Adjacency) -> None:
+        self.x = x
+        self.adjacency = adjacency
+        self._propagated: dict[tuple[Form, int], Matrix | Chain] = {}
+
+    @property
+    def num_nodes(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def num_features(self) -> int:
+        return self.x.shape[1]
+
+    @cached_property
+    def gcn(self) -> Adjacency:
+        """``Â = D^-½ (A + I) D^-½``."""
+        return gcn_normalise(self.adjacency)
+
+    @cached_property
+    def mean(self) -> Adjacency:
+        """``D^-1 A``."""
+        return mean_normalise(self.adjacency)
+
+    @cached_property
+    def laplacian(self) -> Adjacency:
+        """``-D^-½ A D^-½``."""
+        return scaled_laplacian(self.adjacency)
+
+    def features(self, form: Form, hops: int = 1) -> Matrix | Chain:
+        """``S^hops X`` for the adjacency form ``S``, ready to be multiplied by weights.
+
+        Dense features are propagated once. Sparse ones would fill in, so they stay a chain of
+        products that multiplies from the right: ``S (X W)`` costs nnz(S) + nnz(X) a column.
+        """
+        key = (form, hops)
+        if key not in self._propagated:
+            self._propagated[key] = self._propagate(getattr(self, form), hops)
+        return self._propagated[key]
+
+    def _propagate(self, operator: Adjacency, hops: int) -> Matrix | Chain:
+        if isinstance(self.x, SparseMatrix):
+            return Chain((operator,) * hops, self.x)
+        propagated = self.x
+        for _ in range(hops):
+            propagated = matmul(operator, propagated)
+        return propagated
+
+    @cached_property
+    def edges(self) -> tuple[Tensor, Tensor]:
+        """Target and source of every edge of positive weight, with one self-loop a node: int64 [E + n] each, by target."""
+        device = self.x.device
+        loops = torch.arange(self.num_nodes, device=device)
+        if isinstance(self.adjacency, Identity):
+            return loops, loops
+        if isinstance(self.adjacency, Tensor):
+            present = (self.adjacency > 0).fill_diagonal_(True)
+            target, source = present.nonzero(as_tuple=True)
+            return target, source
+        target = torch.cat([self.adjacency.row_index, loops])
+        source = torch.cat([self.adjacency.indices.long(), loops])
+        order = torch.argsort(target, stable=True)
+        return target[order], source[order]
+
+    def to(self, device: torch.device | str) -> Inputs:
+        if self.x.device == torch.device(device):
+            return self
+        adjacency = self.adjacency if isinstance(self.adjacency, Identity) else self.adjacency.to(device)
+        return Inputs(self.x.to(device), adjacency)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The product ``S … S X`` kept as its factors, multiplied from the right."""
+
+    operators: tuple[Adjacency, ...]
+    x: SparseMatrix
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        product = self.x @ weight
+        for operator in self.operators:
+            product = matmul(operator, product)
+        return product

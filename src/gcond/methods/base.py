@@ -1,0 +1,109 @@
+"""What every method is, and the one place where a condensed graph gets its provenance."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from gcond import __version__
+from gcond.artefact import CondensedGraph, Provenance
+from gcond.budget import Budget, nodes_per_class
+from gcond.graph import SourceGraph, View
+from gcond.resources import peak_rss_mb
+from gcond.settings import as_dict
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """All that a method may see of the source graph: test labels are not in it.
+
+    In the inductive setting it holds the training nodes' own graph; validation nodes are in
+    ``val`` alone, for methods that probe their progress.
+    """
+
+    train: View
+    val: View
+    num_classes: int
+    quota: Tensor
+    """int64 [C]: nodes to make a class; sums to the budget."""
+    seed: int
+
+    def candidates(self, label: int) -> Tensor:
+        """int64: the training nodes of class ``label``, by row of ``train.inputs``."""
+        return self.train.nodes[self.train.y == label]
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """A way to a condensed graph. Subclasses are frozen dataclasses; their fields are the settings."""
+
+    name: ClassVar[str]
+    kind: ClassVar[Literal["selected", "merged", "learned"]]
+    summary: ClassVar[str]
+    """One line for ``gcond methods``."""
+    citation: ClassVar[str]
+
+    @abstractmethod
+    def reduce(self, task: Task) -> CondensedGraph:
+        """Make the condensed graph of ``task``; provenance is added by :meth:`condense`."""
+
+    def condense(self, graph: SourceGraph, budget: Budget, seed: int) -> CondensedGraph:
+        """Condense ``graph`` to ``budget`` nodes; the same seed gives the same tensors."""
+        quota = nodes_per_class(budget.nodes, graph.class_counts())
+        task = Task(graph.view("train"), graph.view("val"), graph.num_classes, quota, seed)
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = self.reduce(task)
+        cost = {
+            "wall_seconds": time.perf_counter() - wall,
+            "cpu_seconds": time.process_time() - cpu,
+            "peak_rss_mb": peak_rss_mb(),
+        }
+        provenance = Provenance(
+            method=self.name,
+            settings=as_dict(self),
+            seed=seed,
+            budget={"nodes": budget.nodes, "ratio": budget.ratio},
+            setting=graph.setting,
+            source={
+                "name": graph.name,
+                "sha256": graph.sha256,
+                "nodes": graph.num_nodes,
+                "edges": graph.num_edges,
+                "features": graph.num_features,
+                "bytes": graph.nbytes,
+            },
+            transform=graph.transform.to_json(),
+            num_classes=graph.num_classes,
+            class_names=graph.class_names,
+            cost=cost,
+            history=result.provenance.history if result.provenance else {},
+            gcond_version=__version__,
+        )
+        return dataclasses.replace(result, provenance=provenance)
+
+
+def induced_subgraph(task: Task, chosen: Tensor) -> CondensedGraph:
+    """The condensed graph of selected nodes: their features and labels, and the edges among them.
+
+    ``chosen`` are rows of ``task.train.inputs``, all of them labelled.
+    """
+    from gcond.sparse import SparseMatrix, gather_rows
+
+    inputs = task.train.inputs
+    assert isinstance(inputs.adjacency, SparseMatrix)
+    edges = inputs.adjacency.submatrix(chosen)
+    label = torch.full((inputs.num_nodes,), -1, dtype=torch.long)
+    label[task.train.nodes] = task.train.y
+    return CondensedGraph(
+        x=gather_rows(inputs.x, chosen),
+        y=label[chosen],
+        edge_index=torch.stack([edges.indices.long(), edges.row_index]),
+        edge_weight=edges.values.clone(),
+        source_index=task.train.source_index[chosen],
+    )

@@ -1,0 +1,18 @@
+"""Test models and backbones, one a file; adding a file registers it."""
+
+from __future__ import annotations
+
+import sys
+
+from gcond.models.base import Model
+from gcond.registry import discover, resolve
+
+
+def available() -> dict[str, type[Model]]:
+    """Every model by name."""
+    return discover(sys.modules[__name__], Model)  # type: ignore[type-abstract]
+
+
+def find(name: str) -> type[Model]:
+    """The model called ``name``; a miss names the choices."""
+    return resolve("model", name, available())

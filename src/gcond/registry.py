@@ -1,0 +1,41 @@
+"""Adding a file registers it: find every final subclass that a package's modules define."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from difflib import get_close_matches
+from functools import cache
+from types import ModuleType
+from typing import TypeVar
+
+from gcond.errors import GcondError
+
+T = TypeVar("T")
+
+
+@cache
+def discover(package: ModuleType, base: type[T]) -> dict[str, type[T]]:
+    """Map the ``name`` of every concrete ``base`` defined in a module of ``package`` to its class."""
+    found: dict[str, type[T]] = {}
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda module: module.name):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        for _, member in inspect.getmembers(module, inspect.isclass):
+            defined_here = member.__module__ == module.__name__
+            if defined_here and issubclass(member, base) and not inspect.isabstract(member):
+                found[member.name] = member
+    return found
+
+
+def resolve(kind: str, name: str, choices: dict[str, T]) -> T:
+    """Look ``name`` up among ``choices``; a miss names the nearest choice and all of them."""
+    if name in choices:
+        return choices[name]
+    raise GcondError(f"unknown {kind} '{name}'{suggest(name, choices)}: choose one of {', '.join(sorted(choices))}")
+
+
+def suggest(name: str, choices: object) -> str:
+    """`` (did you mean 'x'?)`` when something close to ``name`` exists, else nothing."""
+    close = get_close_matches(name, list(choices), n=1)  # type: ignore[call-overload]
+    return f" (did you mean '{close[0]}'?)" if close else ""

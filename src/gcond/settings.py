@@ -1,0 +1,59 @@
+"""Settings are frozen dataclasses; this is the one place where outside values become one."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from gcond.errors import GcondError
+from gcond.registry import suggest
+
+T = TypeVar("T")
+
+
+def build(cls: type[T], values: Mapping[str, Any], what: str) -> T:
+    """Check ``values`` against the fields of the dataclass ``cls`` and build it.
+
+    Text is accepted wherever it spells the field's type, so the command line, TOML and Python share
+    one path. ``what`` names the thing in messages, for example ``method 'herding'``.
+    """
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            known = f"its settings are {', '.join(fields)}" if fields else "it has no settings"
+            raise GcondError(f"{what} has no setting '{key}'{suggest(key, fields)}: {known}")
+    try:
+        settings = TypeAdapter(cls).validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "settings"
+        reason = first["msg"].removeprefix("Value error, ")
+        raise GcondError(f"{what}: setting {where}={first['input']!r} is not usable: {_lower_first(reason)}") from None
+    for key, value in as_dict(settings).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise GcondError(f"{what}: setting {key}={value} is not usable: it must be a finite number")
+    return settings
+
+
+def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
+    """``["key=value", …]`` from the command line, as a dictionary."""
+    values: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise GcondError(f"--set takes key=value, and '{pair}' is not of that form")
+        values[key.strip()] = value.strip()
+    return values
+
+
+def as_dict(settings: object) -> dict[str, Any]:
+    """The settings as plain data, for provenance and ``--json``."""
+    return dataclasses.asdict(settings)  # type: ignore[call-overload]
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

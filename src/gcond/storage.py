@@ -1,0 +1,146 @@
+"""Files appear whole or not at all, and safetensors files say clearly what is wrong with them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gcond.errors import GcondError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+METADATA_KEY = "gcond"
+FORMAT_VERSION = 1
+
+
+@contextlib.contextmanager
+def atomic_path(target: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``target``; on success fsync it and rename it into place.
+
+    An interrupted or failed write leaves whatever stood at ``target`` untouched and no debris.
+    """
+    target = Path(target)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        # mkstemp makes private files; a result gets the permissions any new file would.
+        os.chmod(temporary, 0o666 & ~_umask())
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable(target: str | Path) -> None:
+    """Refuse an output place before hours of work are spent on it."""
+    target = Path(target)
+    if target.is_dir():
+        raise GcondError(f"cannot write '{target}': it is a folder, give a file name")
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    os.close(handle)
+    os.unlink(name)
+
+
+def write_tensors(target: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
+    """Write one safetensors file with JSON ``metadata`` under the key ``gcond``, atomically."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    text = json.dumps(metadata, sort_keys=True, allow_nan=False)
+    with atomic_path(target) as temporary:
+        try:
+            save_file({name: t.contiguous() for name, t in tensors.items()}, temporary, {METADATA_KEY: text})
+        except SafetensorError as error:  # its way of reporting a full disk
+            raise OSError(errno.EIO, str(error)) from None
+
+
+def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a file written by :func:`write_tensors`; anything else is refused with its reason."""
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    if not path.exists():
+        raise GcondError(f"there is no file '{path}'")
+    if path.is_dir():
+        raise GcondError(f"'{path}' is a folder, not a file written by gcond")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise GcondError(f"'{path}' cannot be read: {_diagnose(path, error)}") from None
+    if METADATA_KEY not in header:
+        raise GcondError(f"'{path}' is a safetensors file, but gcond did not write it (no '{METADATA_KEY}' metadata)")
+    try:
+        metadata = json.loads(header[METADATA_KEY])
+        version = metadata["format"]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise GcondError(f"'{path}' has format {version}, and this gcond reads up to {FORMAT_VERSION}: upgrade gcond")
+    return tensors, metadata
+
+
+def read_metadata_kind(path: str | Path) -> str | None:
+    """``"source"`` or ``"condensed"`` for a file gcond wrote, ``None`` for anything else; reads the header only."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return json.loads((file.metadata() or {})[METADATA_KEY])["kind"]
+    except (SafetensorError, OSError, KeyError, json.JSONDecodeError, TypeError):
+        return None
+
+
+def _diagnose(path: Path, error: Exception) -> str:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        start = file.read(4)
+        if not start:
+            return "it is empty"
+        if start[:2] in (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
+            return "it is a Python pickle, which gcond never opens; give a .safetensors file written by gcond"
+        if start == b"PK\x03\x04":
+            return "it is a zip archive (perhaps a torch.save or .npz file); give a .safetensors file written by gcond"
+    if isinstance(error, PermissionError):
+        return "permission denied"
+    return f"it is damaged, cut short or not a safetensors file ({str(error).splitlines()[0]})"
+
+
+def _unwritable(target: Path, error: OSError) -> GcondError:
+    if error.errno == errno.ENOSPC or "No space left" in str(error):
+        reason = "the disk is full"
+    elif isinstance(error, FileNotFoundError):
+        reason = f"the folder '{target.parent}' does not exist"
+    elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        reason = f"the folder '{target.parent}' is not writable"
+    elif isinstance(error, NotADirectoryError):
+        reason = f"'{target.parent}' is not a folder"
+    elif isinstance(error, IsADirectoryError):
+        reason = "it is a folder"
+    else:
+        reason = error.strerror or str(error)
+    return GcondError(f"cannot write '{target}': {reason}")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
