@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gcond.errors import GcondError
+from gcond.features import compact
 from gcond.graph import View
 from gcond.inputs import Inputs
 from gcond.sparse import Identity
@@ -117,7 +118,7 @@ class CondensedGraph:
     def view(self) -> View:
         """The whole condensed graph as something to train on."""
         everyone = torch.arange(self.num_nodes)
-        return View(Inputs(self.x, self.adjacency()), everyone, self.y, everyone)
+        return View(Inputs(compact(self.x), self.adjacency()), everyone, self.y, everyone)
 
     def to_pyg(self) -> Data:
         """A PyG ``Data`` for stock models, in which every node is a training node.
@@ -196,11 +197,12 @@ class CondensedGraph:
         missing = [name for name in ("x", "y", "edge_index", "edge_weight") if name not in tensors]
         if missing:
             raise GcondError(f"'{path}' lacks the tensor '{missing[0]}': it was not written whole by gcond")
-        unknown = sorted(set(tensors) - {f.name for f in dataclasses.fields(cls)})
+        unknown = sorted(set(tensors) - {"x", "y", "edge_index", "edge_weight", "source_index", "cluster"})
         if unknown:
             raise GcondError(f"'{path}' has a tensor '{unknown[0]}' that this gcond does not know: upgrade gcond")
         try:
-            provenance = Provenance.from_json(metadata["provenance"]) if metadata["provenance"] else None
+            recorded = metadata["provenance"]
+            provenance = None if recorded is None else Provenance.from_json(recorded)
             return cls(**tensors, structure=structure, provenance=provenance)
         except GcondError as error:
             raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
@@ -215,14 +217,14 @@ def _check(graph: CondensedGraph) -> None:
         raise GcondError(f"x is {x.dtype} {list(x.shape)}, and must be float32 [nodes, features]")
     n = len(x)
     soft = y.dim() == 2 and y.dtype == torch.float32
-    if len(y) != n or not (soft or (y.dim() == 1 and y.dtype == torch.int64)):
+    if y.shape[:1] != (n,) or not (soft or (y.dim() == 1 and y.dtype == torch.int64)):
         raise GcondError(f"y is {y.dtype} {list(y.shape)}, and must be int64 [{n}] or float32 [{n}, classes]")
     if edges.dim() != 2 or edges.shape[0] != 2 or edges.dtype != torch.int64:
         raise GcondError(f"edge_index is {edges.dtype} {list(edges.shape)}, and must be int64 [2, edges]")
     if weight.shape != edges.shape[1:] or weight.dtype != torch.float32:
         raise GcondError(f"edge_weight is {weight.dtype} {list(weight.shape)}, and must be float32 [{edges.shape[1]}]")
-    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= n):
-        raise GcondError(f"an edge names node {int(edges.max())}, but there are {n} nodes, 0 to {n - 1}")
+    if (wrong := _outside(edges, 0, n)) is not None:
+        raise GcondError(f"an edge names node {wrong}, but there are {n} nodes, 0 to {n - 1}")
     if bool((edges[0] == edges[1]).any()):
         raise GcondError("edge_index has self-loops, and a condensed graph has none")
     for name, tensor in (("x", x), ("edge_weight", weight), *((("y", y),) if soft else ())):
@@ -233,7 +235,18 @@ def _check(graph: CondensedGraph) -> None:
     classes = graph.num_classes
     if soft and (y.shape[1] != classes or bool((y < 0).any())):
         raise GcondError(f"soft labels are [{n}, {y.shape[1]}], and must be non-negative rows of {classes} classes")
-    if not soft and (int(y.min()) < 0 or int(y.max()) >= classes):
-        raise GcondError(f"label {int(y.max())} is out of range: there are {classes} classes, 0 to {classes - 1}")
-    if graph.source_index is not None and graph.source_index.shape != (n,):
-        raise GcondError(f"source_index has shape {list(graph.source_index.shape)}, and must be [{n}]")
+    if not soft and (wrong := _outside(y, 0, classes)) is not None:
+        raise GcondError(f"label {wrong} is out of range: there are {classes} classes, 0 to {classes - 1}")
+    index, cluster = graph.source_index, graph.cluster
+    if index is not None and (index.shape != (n,) or index.dtype != torch.int64):
+        raise GcondError(f"source_index is {index.dtype} {list(index.shape)}, and must be int64 [{n}]")
+    if cluster is not None and (cluster.dim() != 1 or cluster.dtype != torch.int64):
+        raise GcondError(f"cluster is {cluster.dtype} {list(cluster.shape)}, and must be int64 [source nodes]")
+    if cluster is not None and (wrong := _outside(cluster, -1, n)) is not None:
+        raise GcondError(f"cluster names node {wrong}, but there are {n} nodes, 0 to {n - 1}, and -1 for none")
+
+
+def _outside(values: Tensor, low: int, high: int) -> int | None:
+    """One of the whole numbers ``values`` that is not in [low, high), if there is any."""
+    wrong = values[(values < low) | (values >= high)]
+    return int(wrong[0]) if len(wrong) else None

@@ -15,18 +15,20 @@ from gcond.sparse import Matrix, SparseMatrix
 
 def features(x: Matrix) -> Matrix:
     """float32 [N, d], finite, neither side empty."""
-    if isinstance(x, SparseMatrix):
-        values = _real(x.values)
-        _finite(values, "feature", lambda at: f"node {int(x.row_index[at])}, column {int(x.indices[at])}")
-        return x.to(dtype=torch.float32)
-    if x.dim() != 2:
+    if len(x.shape) != 2:
         raise GcondError(f"features have shape {list(x.shape)}: they must be [nodes, features]")
     if 0 in x.shape:
         raise GcondError(f"features have shape {list(x.shape)}: there must be at least one node and one feature")
-    values = _real(x)
+    # Made float32 first: a number that is finite in float64 may not be finite after.
+    if isinstance(x, SparseMatrix):
+        _real(x.values)
+        x = x.to(dtype=torch.float32)
+        _finite(x.values, "feature", lambda at: f"node {int(x.row_index[at])}, column {int(x.indices[at])}")
+        return x
+    dense = _real(x).float()
     columns = x.shape[1]
-    _finite(values.reshape(-1), "feature", lambda at: f"node {at // columns}, column {at % columns}")
-    return values.float()
+    _finite(dense.reshape(-1), "feature", lambda at: f"node {at // columns}, column {at % columns}")
+    return dense
 
 
 def labels(y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, ...]) -> tuple[Tensor, int]:
@@ -86,18 +88,25 @@ def adjacency(
         repairs.append(f"{dropped} self-loops were dropped")
     if empty := int((weight == 0).sum()):
         repairs.append(f"{empty} edges of weight 0 were dropped")
-    keep = ~loops & (weight > 0)
-    source, target, weight = source[keep], target[keep], weight[keep]
+    if dropped or empty:
+        keep = ~loops & (weight > 0)
+        source, target, weight = source[keep], target[keep], weight[keep]
 
     matrix = _heaviest(target, source, weight, n)
     if repeated := len(weight) - matrix.nnz:
         repairs.append(f"{repeated} repeated edges were merged, the heaviest kept")
-    if not directed:
-        symmetric = matrix.maximum(matrix.T).tocsr()
-        if one_way := symmetric.nnz - matrix.nnz:
-            repairs.append(f"{one_way} edges had no reverse and got one: the graph is used undirected")
-        matrix = symmetric
+    del source, target, weight, loops
     matrix.sort_indices()
+    if not directed:
+        reverse = matrix.T.tocsr()
+        if not _equal(matrix, reverse):  # mostly they are, and the maximum would take the most memory of all
+            symmetric = matrix.maximum(reverse).tocsr()
+            if one_way := symmetric.nnz - matrix.nnz:
+                repairs.append(f"{one_way} edges had no reverse and got one: the graph is used undirected")
+        if edge_weight is not None and (uneven := (symmetric != matrix).nnz - one_way):
+            repairs.append(f"{uneven} edges weighed less than their reverse and got its weight: the graph is used undirected")
+            matrix = symmetric
+            matrix.sort_indices()
     return SparseMatrix.from_scipy(matrix, symmetric=not directed), tuple(repairs)
 
 
@@ -106,8 +115,7 @@ def unpack_csr(name: str, tensors: Mapping[str, Tensor], shape: tuple[int, int])
     indptr, indices, values = (tensors[f"{name}.{part}"] for part in ("indptr", "indices", "values"))
     fits = (
         indptr.dim() == indices.dim() == values.dim() == 1
-        and not indptr.is_floating_point()
-        and not indices.is_floating_point()
+        and {indptr.dtype, indices.dtype} <= {torch.int32, torch.int64}
         and len(indptr) == shape[0] + 1
         and len(indices) == len(values)
         and int(indptr[0]) == 0
@@ -156,19 +164,29 @@ def _heaviest(rows: np.ndarray, columns: np.ndarray, weight: np.ndarray, n: int)
     return scipy.sparse.csr_matrix((weight[last], (rows[last], columns[last])), shape=(n, n))
 
 
+def _equal(one: scipy.sparse.csr_matrix, other: scipy.sparse.csr_matrix) -> bool:
+    """Whether two CSR matrices with sorted indices hold the same."""
+    parts = ((one.indptr, other.indptr), (one.indices, other.indices), (one.data, other.data))
+    return all(np.array_equal(a, b) for a, b in parts)
+
+
 def _mask(part: str, given: Tensor, n: int) -> Tensor:
     if given.dtype == torch.bool:
         if given.dim() == 2:
             raise GcondError(f"the {part} mask has {given.shape[1]} columns: choose one split, for example mask[:, 0]")
         if given.shape != (n,):
-            raise GcondError(f"the {part} mask has shape {list(given.shape)}: it must have one entry for each of {n} nodes")
+            raise GcondError(
+                f"the {part} mask has shape {list(given.shape)}: it must have one entry for each of {n} nodes"
+            )
         return given.clone()
     if given.is_floating_point() or given.is_complex() or given.dim() != 1:
         raise GcondError(f"the {part} mask is {_dtype(given)}: it must be a boolean mask or a list of node ids")
+    given = given.long()
     if len(given) and (int(given.min()) < 0 or int(given.max()) >= n):
-        raise GcondError(f"the {part} nodes go up to {int(given.max())}, but there are {n} nodes, 0 to {n - 1}")
+        wrong = int(given.min()) if int(given.min()) < 0 else int(given.max())
+        raise GcondError(f"the {part} nodes name node {wrong}, but there are {n} nodes, 0 to {n - 1}")
     mask = torch.zeros(n, dtype=torch.bool)
-    mask[given.long()] = True
+    mask[given] = True
     return mask
 
 
@@ -179,7 +197,8 @@ def _real(values: Tensor) -> Tensor:
 
 
 def _finite(flat: Tensor, what: str, where) -> None:  # noqa: ANN001
-    if flat.is_floating_point() and not bool(torch.isfinite(flat).all()):
+    # The extremes tell (NaN is both), where isfinite on everything makes temporaries larger than X.
+    if flat.is_floating_point() and len(flat) and not bool(torch.stack(torch.aminmax(flat)).isfinite().all()):
         at = int((~torch.isfinite(flat)).nonzero()[0])
         raise GcondError(f"the {what} of {where(at)} is {float(flat[at])}: every {what} must be a finite number")
 

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gcond.pattern import Pattern
 from gcond.sparse import (
     Adjacency,
     Identity,
@@ -66,10 +67,11 @@ class Inputs:
         """
         key = (form, hops)
         if key not in self._propagated:
-            self._propagated[key] = self._propagate(getattr(self, form), hops)
+            self._propagated[key] = self._propagate(form, hops)
         return self._propagated[key]
 
-    def _propagate(self, operator: Adjacency, hops: int) -> Matrix | Chain:
+    def _propagate(self, form: Form, hops: int) -> Matrix | Chain:
+        operator: Adjacency = getattr(self, form)
         if isinstance(self.x, SparseMatrix):
             return Chain((operator,) * hops, self.x)
         propagated = self.x
@@ -79,7 +81,7 @@ class Inputs:
 
     @cached_property
     def edges(self) -> tuple[Tensor, Tensor]:
-        """Target and source of every edge of positive weight, with one self-loop a node: int64 [E + n] each, by target."""
+        """Target and source of every edge of positive weight, and of a self-loop a node: int64 [E + n], by target."""
         device = self.x.device
         loops = torch.arange(self.num_nodes, device=device)
         if isinstance(self.adjacency, Identity):
@@ -88,10 +90,23 @@ class Inputs:
             present = (self.adjacency > 0).fill_diagonal_(True)
             target, source = present.nonzero(as_tuple=True)
             return target, source
-        target = torch.cat([self.adjacency.row_index, loops])
-        source = torch.cat([self.adjacency.indices.long(), loops])
+        target, source = self.adjacency.row_index, self.adjacency.indices.long()
+        keep = (self.adjacency.values > 0) & (target != source)
+        target, source = torch.cat([target[keep], loops]), torch.cat([source[keep], loops])
         order = torch.argsort(target, stable=True)
         return target[order], source[order]
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        """:attr:`edges` as the pattern of a sparse matrix."""
+        return Pattern(*self.edges, self.num_nodes)
+
+    @cached_property
+    def edge_mask(self) -> Tensor:
+        """0 where :attr:`edges` has an edge and -∞ elsewhere, to be added to scores: float32 [n, n]."""
+        mask = torch.full((self.num_nodes, self.num_nodes), -torch.inf, device=self.x.device)
+        mask[self.edges] = 0
+        return mask
 
     def to(self, device: torch.device | str) -> Inputs:
         if self.x.device == torch.device(device):

@@ -30,8 +30,10 @@ def build(cls: type[T], values: Mapping[str, Any], what: str) -> T:
         settings = TypeAdapter(cls).validate_python(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "settings"
+        where = ".".join(str(part) for part in first["loc"])
         reason = first["msg"].removeprefix("Value error, ")
+        if not where:  # said by the dataclass itself, of several fields or of one that it names
+            raise GcondError(f"{what}: {reason}") from None
         raise GcondError(f"{what}: setting {where}={first['input']!r} is not usable: {_lower_first(reason)}") from None
     for key, value in as_dict(settings).items():
         if isinstance(value, float) and not math.isfinite(value):

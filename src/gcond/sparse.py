@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -38,7 +38,7 @@ class SparseMatrix:
     def from_parts(
         cls, indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int], *, symmetric: bool = False
     ) -> SparseMatrix:
-        """Wrap valid CSR arrays (``indptr`` [n + 1], ``indices`` and ``values`` [nnz]) without copying more than dtypes."""
+        """Wrap valid CSR arrays (``indptr`` [n + 1], ``indices`` and ``values`` [nnz]); only dtypes are converted."""
         fits = max(len(indices), *shape) < 2**31
         index = torch.int32 if fits else torch.int64
         with warnings.catch_warnings():
@@ -50,7 +50,9 @@ class SparseMatrix:
     def from_scipy(cls, matrix: scipy.sparse.spmatrix, *, symmetric: bool = False) -> SparseMatrix:
         """Convert any SciPy sparse matrix; duplicate entries are summed, as SciPy does."""
         csr = matrix.tocsr()
-        csr.sum_duplicates()
+        if not csr.has_canonical_format:
+            csr = csr.copy()  # ``tocsr`` of a CSR matrix is the caller's own, and summing works in place
+            csr.sum_duplicates()
         indptr, indices, values = (torch.from_numpy(part) for part in (csr.indptr, csr.indices, csr.data))
         return cls.from_parts(indptr, indices, values, csr.shape, symmetric=symmetric)
 
@@ -98,7 +100,9 @@ class SparseMatrix:
     def T(self) -> SparseMatrix:  # noqa: N802 (the name every matrix library uses)
         if self.symmetric:
             return self
-        return SparseMatrix.from_scipy(self.to_scipy().T).to(self.device)
+        transposed = SparseMatrix.from_scipy(self.to_scipy().T).to(self.device)
+        transposed.__dict__["T"] = self  # a second derivative asks for it
+        return transposed
 
     @cached_property
     def row_index(self) -> Tensor:
@@ -117,10 +121,11 @@ class SparseMatrix:
         """The rows ``index``, in that order."""
         return SparseMatrix.from_scipy(self.to_scipy()[index.cpu().numpy()]).to(self.device)
 
-    def submatrix(self, index: Tensor) -> SparseMatrix:
-        """Rows and columns ``index``: the adjacency of the induced subgraph."""
-        keep = index.cpu().numpy()
-        return SparseMatrix.from_scipy(self.to_scipy()[keep][:, keep], symmetric=self.symmetric).to(self.device)
+    def submatrix(self, rows: Tensor, columns: Tensor | None = None) -> SparseMatrix:
+        """The given rows and columns; the same for both by default, which is the induced subgraph."""
+        symmetric = self.symmetric and columns is None
+        down, across = (index.cpu().numpy() for index in (rows, rows if columns is None else columns))
+        return SparseMatrix.from_scipy(self.to_scipy()[down][:, across], symmetric=symmetric).to(self.device)
 
     def to_dense(self) -> Tensor:
         return self.csr.to_dense()
@@ -145,8 +150,7 @@ class _SparseProduct(torch.autograd.Function):
     """``M @ D`` with ``dD = Mᵀ @ grad``, itself such a product, so any order of derivative exists."""
 
     @staticmethod
-    def forward(ctx, dense: Tensor, matrix: SparseMatrix) -> Tensor:  # type: ignore[override]  # noqa: ANN001
-        ctx.matrix = matrix
+    def forward(dense: Tensor, matrix: SparseMatrix) -> Tensor:  # type: ignore[override]
         if dense.dim() == 2:
             return _multiply(matrix.csr, dense)
         # One product a run, so that a run's numbers do not depend on how many are stacked beside it.
@@ -156,8 +160,18 @@ class _SparseProduct(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]  # noqa: ANN001
+    def setup_context(ctx: Any, inputs: tuple[Tensor, SparseMatrix], output: Tensor) -> None:  # type: ignore[override]
+        ctx.matrix = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
         return _SparseProduct.apply(grad, ctx.matrix.T), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int, None], dense: Tensor, matrix: SparseMatrix) -> tuple[Tensor, int]:  # type: ignore[override]
+        stacked = dense.movedim(in_dims[0], 0)
+        product = _SparseProduct.apply(stacked.reshape(-1, *stacked.shape[-2:]), matrix)
+        return product.reshape(*stacked.shape[:-2], *product.shape[-2:]), 0
 
 
 def _multiply(csr: Tensor, dense: Tensor) -> Tensor:
@@ -194,10 +208,37 @@ def matmul(left: Operator, right: Tensor) -> Tensor:
     On the CPU the runs are multiplied one by one: a batched product rounds differently for different
     R, and a run's numbers must not depend on how many are stacked beside it.
     """
-    if not isinstance(left, Tensor) or right.dim() == 2 or right.is_cuda:
+    if not isinstance(left, Tensor) or left.is_cuda or left.dim() == right.dim() == 2:
         return left @ right
-    lefts = left if left.dim() == 3 else [left] * len(right)
-    return torch.stack([one @ other for one, other in zip(lefts, right, strict=True)])
+    return _StackedProduct.apply(left, right)
+
+
+class _StackedProduct(torch.autograd.Function):
+    """``left @ right`` run by run; its derivatives are again such products."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(left, right)
+        runs = len(left) if left.dim() == 3 else len(right)
+        lefts = left if left.dim() == 3 else [left] * runs
+        rights = right if right.dim() == 3 else [right] * runs
+        return torch.stack([_aligned(one) @ _aligned(other) for one, other in zip(lefts, rights, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
+        left, right = ctx.saved_tensors
+        to_left = matmul(grad, right.mT) if ctx.needs_input_grad[0] else None
+        to_right = matmul(left.mT, grad) if ctx.needs_input_grad[1] else None
+        return (
+            to_left.sum(0) if to_left is not None and left.dim() == 2 else to_left,
+            to_right.sum(0) if to_right is not None and right.dim() == 2 else to_right,
+        )
+
+
+def _aligned(matrix: Tensor) -> Tensor:
+    # BLAS chooses its kernel, and with it the rounding, by where a matrix starts in memory; a run on its
+    # own starts on a cache line, a slice of a stack need not.
+    return matrix if matrix.data_ptr() % 64 == 0 else matrix.clone(memory_format=torch.preserve_format)
 
 
 def gather_rows(x: Matrix, index: Tensor) -> Tensor:
@@ -221,8 +262,8 @@ def mean_normalise(adjacency: Adjacency) -> Adjacency:
     if isinstance(adjacency, Identity):
         return Identity()
     if isinstance(adjacency, Tensor):
-        return _inverse(adjacency.sum(1))[:, None] * adjacency
-    scale = _inverse(adjacency.row_sums())
+        return _power(adjacency.sum(1), -1)[:, None] * adjacency
+    scale = _power(adjacency.row_sums(), -1)
     return adjacency.with_values(scale[adjacency.row_index] * adjacency.values, symmetric=False)
 
 
@@ -231,16 +272,16 @@ def scaled_laplacian(adjacency: Adjacency) -> Adjacency:
     if isinstance(adjacency, Identity):
         return Identity(-1.0)
     if isinstance(adjacency, Tensor):
-        scale = _inverse(adjacency.sum(1)).sqrt()
+        scale = _power(adjacency.sum(1), -0.5)
         return -(scale[:, None] * adjacency * scale[None, :])
     scaled = _scale_both_sides(adjacency)
     return scaled.with_values(-scaled.values, symmetric=scaled.symmetric)
 
 
-def _inverse(degree: Tensor) -> Tensor:
-    # The inner ``where`` keeps the gradient finite where the degree is zero.
+def _power(degree: Tensor, exponent: float) -> Tensor:
+    # The inner ``where`` keeps every derivative finite where the degree is zero.
     positive = degree > 0
-    return torch.where(positive, 1 / torch.where(positive, degree, 1), 0)
+    return torch.where(positive, torch.where(positive, degree, 1).pow(exponent), 0)
 
 
 def _add_self_loops(matrix: SparseMatrix) -> SparseMatrix:
@@ -251,6 +292,8 @@ def _add_self_loops(matrix: SparseMatrix) -> SparseMatrix:
 
 
 def _scale_both_sides(matrix: SparseMatrix) -> SparseMatrix:
-    scale = _inverse(matrix.row_sums()).sqrt()
-    values = matrix.values * scale[matrix.row_index] * scale[matrix.indices.long()]
+    scale = _power(matrix.row_sums(), -0.5)
+    # In place and by int32 index: on a large graph the temporaries of this line are what peaks.
+    values = torch.repeat_interleave(scale, matrix.indptr.diff(), output_size=matrix.nnz)
+    values.mul_(matrix.values).mul_(scale.index_select(0, matrix.indices))
     return matrix.with_values(values, symmetric=matrix.symmetric)

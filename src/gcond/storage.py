@@ -30,7 +30,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise unwritable(target, error) from None
     os.close(handle)
     temporary = Path(name)
     try:
@@ -41,7 +41,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise unwritable(target, error) from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -54,7 +54,7 @@ def check_writable(target: str | Path) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise unwritable(target, error) from None
     os.close(handle)
     os.unlink(name)
 
@@ -67,7 +67,7 @@ def write_tensors(target: str | Path, tensors: Mapping[str, Tensor], metadata: M
     text = json.dumps(metadata, sort_keys=True, allow_nan=False)
     with atomic_path(target) as temporary:
         try:
-            save_file({name: t.contiguous() for name, t in tensors.items()}, temporary, {METADATA_KEY: text})
+            save_file({name: _owned(t) for name, t in tensors.items()}, temporary, {METADATA_KEY: text})
         except SafetensorError as error:  # its way of reporting a full disk
             raise OSError(errno.EIO, str(error)) from None
 
@@ -92,7 +92,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         metadata = json.loads(header[METADATA_KEY])
         version = metadata["format"]
-    except (json.JSONDecodeError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise GcondError(f"'{path}' has format {version}, and this gcond reads up to {FORMAT_VERSION}: upgrade gcond")
@@ -106,8 +106,14 @@ def read_metadata_kind(path: str | Path) -> str | None:
     try:
         with safe_open(path, framework="pt") as file:
             return json.loads((file.metadata() or {})[METADATA_KEY])["kind"]
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError, TypeError):
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError):
         return None
+
+
+def _owned(tensor: Tensor) -> Tensor:
+    """``tensor`` in memory of its own: safetensors refuses windows of one buffer."""
+    tensor = tensor.detach().contiguous()
+    return tensor if tensor.untyped_storage().nbytes() == tensor.nbytes else tensor.clone()
 
 
 def _diagnose(path: Path, error: Exception) -> str:
@@ -124,7 +130,8 @@ def _diagnose(path: Path, error: Exception) -> str:
     return f"it is damaged, cut short or not a safetensors file ({str(error).splitlines()[0]})"
 
 
-def _unwritable(target: Path, error: OSError) -> GcondError:
+def unwritable(target: Path, error: OSError) -> GcondError:
+    """The sentence for a failed write."""
     if error.errno == errno.ENOSPC or "No space left" in str(error):
         reason = "the disk is full"
     elif isinstance(error, FileNotFoundError):

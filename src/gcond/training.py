@@ -19,6 +19,10 @@ from gcond.models.base import Dropout, Model, Parameters
 from gcond.seeding import generator
 
 
+# Above this, a stack of runs is no faster than one after the other (benchmarks/evaluation.py).
+STACK_BYTES = 256 * 2**20
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How a test model is trained; recorded with every score."""
@@ -69,9 +73,12 @@ def fit(
 ) -> Fit:
     """Train one run a seed on ``train``; ``val`` chooses the epoch and is not needed for ``select="last"``."""
     device = train.y.device
+    # No more of a large graph than what the labelled nodes' outputs depend on.
+    train = train.focus(model.reach, model.precomputed)
+    val = val.focus(model.reach, model.precomputed) if val is not None else None
     initial = [model.init(train.inputs.num_features, classes, generator(seed, "weights")) for seed in seeds]
-    weights = _StackedWeights(initial, device)
-    parameters = weights.parameters
+    stacked = {key: torch.stack([run[key] for run in initial]).to(device) for key in initial[0]}
+    parameters = {key: tensor.requires_grad_() for key, tensor in stacked.items()}
     dropout = _stacked_dropout(recipe.dropout, seeds, device) if recipe.dropout > 0 else None
 
     choose = recipe.select == "best-validation"
@@ -81,14 +88,12 @@ def fit(
     best_accuracy = torch.full((len(seeds),), -1.0, dtype=torch.float64, device=device)
     best_epoch = torch.zeros(len(seeds), dtype=torch.long, device=device)
 
-    optimiser = weights.adam(recipe.lr, recipe.weight_decay)
+    optimiser = _StackedAdam(parameters, recipe, recipe.lr)
     for epoch in range(1, recipe.epochs + 1):
         if epoch - 1 == recipe.epochs // 2 and epoch > 1:
-            optimiser = weights.adam(recipe.lr / 10, recipe.weight_decay)
-        weights.gradient.zero_()
+            optimiser = _StackedAdam(parameters, recipe, recipe.lr / 10)
         scores = model.logits(parameters, train.inputs, dropout)
-        cross_entropy(scores[:, train.nodes], train.y).sum().backward()
-        optimiser.step()
+        optimiser.step(cross_entropy(scores[:, train.nodes], train.y).sum())
         if choose:
             score = accuracy(model, parameters, val)  # type: ignore[arg-type]
             better = score > best_accuracy
@@ -105,6 +110,18 @@ def fit(
     unknown = torch.full_like(best_accuracy, torch.nan)
     final = unknown if val is None else accuracy(model, last, val)
     return Fit(last, torch.full_like(best_epoch, recipe.epochs), final)
+
+
+def runs_together(model: Model, train: View, classes: int) -> int:
+    """How many runs to stack: as many as stay small, at least one.
+
+    A run holds its weights, their gradients and Adam's two moments, and its activations with their
+    gradients twice over. On a large graph that alone fills the caches, and stacking gains nothing.
+    """
+    weights = model.init(train.inputs.num_features, classes, generator(0, "size")).values()
+    numbers = 4 * sum(weight.numel() for weight in weights)
+    numbers += 4 * train.inputs.num_nodes * sum(weight.shape[-1] for weight in weights if weight.dim() > 1)
+    return max(1, STACK_BYTES // (4 * numbers))
 
 
 @torch.no_grad()
@@ -131,32 +148,23 @@ def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     return -log_probability.gather(-1, index).squeeze(-1).mean(-1)
 
 
-class _StackedWeights:
-    """The weights of R runs in one flat buffer [R, P], with a view [R, …] for each parameter.
+class _StackedAdam:
+    """Adam on stacked weights that treats every run's tensor as one of its own.
 
-    One fused Adam pass then serves them all: the weights are most of the bytes that an epoch moves.
-    P is a multiple of the vector width, so that each run's numbers are rounded alike wherever it stands.
+    A vectorised pass over the whole stack would round a number differently in the body of a vector
+    and in its tail, so a run's numbers would depend on where in the stack it stands.
     """
 
-    def __init__(self, initial: Sequence[Parameters], device: torch.device) -> None:
-        shapes = {key: tensor.shape for key, tensor in initial[0].items()}
-        width = -(-sum(shape.numel() for shape in shapes.values()) // 64) * 64
-        self._flat = torch.zeros(len(initial), width, device=device)
-        self.gradient = torch.zeros_like(self._flat)
-        self.parameters: Parameters = {}
-        start = 0
-        for key, shape in shapes.items():
-            part = slice(start, start := start + shape.numel())
-            view = self._flat[:, part].view(-1, *shape)
-            view.copy_(torch.stack([run[key] for run in initial]))
-            self.parameters[key] = view.requires_grad_()
-            # Backward adds into the gradient it finds, here a window of the flat one.
-            self.parameters[key].grad = self.gradient[:, part].view(-1, *shape)
-        self._flat.grad = self.gradient
+    def __init__(self, parameters: Parameters, recipe: Recipe, lr: float) -> None:
+        self._weights = list(parameters.values())
+        self._slices = [run for weight in self._weights for run in weight.detach()]
+        self._adam = torch.optim.Adam(self._slices, lr=lr, weight_decay=recipe.weight_decay, fused=True)
 
-    def adam(self, lr: float, weight_decay: float) -> torch.optim.Optimizer:
-        """An Adam with fresh moments over all weights."""
-        return torch.optim.Adam([self._flat], lr=lr, weight_decay=weight_decay, fused=True)
+    def step(self, loss: Tensor) -> None:
+        gradients = torch.autograd.grad(loss, self._weights)
+        for weight, gradient in zip(self._slices, (run for stack in gradients for run in stack), strict=True):
+            weight.grad = gradient
+        self._adam.step()
 
 
 def _stacked_dropout(rate: float, seeds: Sequence[int], device: torch.device) -> Dropout:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from itertools import pairwise
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from gcond.inputs import Inputs
+from gcond.sparse import Adjacency, Identity, Operator, matmul
 
 Parameters: TypeAlias = dict[str, Tensor]
 Dropout: TypeAlias = Callable[[Tensor], Tensor]
@@ -33,6 +35,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu6": F.relu6,
     "elu": F.elu,
 }
+# One IEEE operation a number: these round alike wherever in a tensor the number stands.
+EXACT = frozenset({"relu", "linear", "leakyrelu", "relu6"})
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Model(ABC):
 
     name: ClassVar[str]
     citation: ClassVar[str]
+    recipe: ClassVar[Mapping[str, Any]] = {}
+    """Where training this model differs from the default :class:`gcond.training.Recipe`."""
 
     layers: int = 2
     """Layers with weights; 1 has no hidden layer."""
@@ -52,6 +58,18 @@ class Model(ABC):
     def __post_init__(self) -> None:
         if self.layers < 1 or self.hidden < 1:
             raise ValueError("layers and hidden must be at least 1")
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}")
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """How many edges away from a node its output can look."""
+
+    @property
+    def precomputed(self) -> int:
+        """How many of these hops are taken on the features alone, before any weight."""
+        return 0
 
     @abstractmethod
     def init(self, features: int, classes: int, generator: Generator) -> Parameters:
@@ -61,13 +79,43 @@ class Model(ABC):
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         """Class scores [n, C], or [R, n, C] for stacked parameters."""
 
-    def activate(self, x: Tensor) -> Tensor:
-        return ACTIVATIONS[self.activation](x)
+    def activate(self, h: Tensor, dropout: Dropout | None = None) -> Tensor:
+        """What happens between two layers: the activation σ, then dropout."""
+        function = ACTIVATIONS[self.activation]
+        # exp and its kin round differently in the body of a vector and in its tail, so a pass over a
+        # whole stack would let a run's numbers depend on where in it the run stands.
+        together = h.dim() == 2 or self.activation in EXACT
+        h = function(h) if together else torch.stack([function(run) for run in h])
+        return dropout(h) if dropout else h
+
+    def stack(
+        self, parameters: Parameters, first: Operator, dropout: Dropout | None, operator: Adjacency | None = None
+    ) -> Tensor:
+        """Layers ``h ↦ S h W + b`` with :meth:`activate` between them.
+
+        ``first`` is ``S X``, since it does not change while weights do; ``operator`` is ``S`` of the
+        further layers, by default the identity.
+        """
+        operator = Identity() if operator is None else operator
+        h = add_bias(matmul(first, parameters["weight0"]), parameters["bias0"])
+        for layer in range(1, self.layers):
+            h = matmul(self.activate(h, dropout), parameters[f"weight{layer}"])
+            h = add_bias(matmul(operator, h), parameters[f"bias{layer}"])
+        return h
 
     def widths(self, features: int, classes: int) -> list[tuple[int, int]]:
         """(in, out) of every layer."""
         sizes = [features, *[self.hidden] * (self.layers - 1), classes]
-        return list(zip(sizes[:-1], sizes[1:], strict=True))
+        return list(pairwise(sizes))
+
+
+def linear_parameters(widths: list[tuple[int, int]], generator: Generator) -> Parameters:
+    """``weight{layer}`` [in, out] by :func:`glorot` and ``bias{layer}`` [out] at zero, for each (in, out)."""
+    parameters = {}
+    for layer, (rows, columns) in enumerate(widths):
+        parameters[f"weight{layer}"] = glorot(rows, columns, generator)
+        parameters[f"bias{layer}"] = torch.zeros(columns)
+    return parameters
 
 
 def glorot(rows: int, columns: int, generator: Generator) -> Tensor:

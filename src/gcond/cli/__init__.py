@@ -1,0 +1,5 @@
+"""The command line, one command a file.
+
+Modules here import nothing heavy when they are imported: ``gcond --help`` must answer at once, so torch,
+NumPy and pydantic come in inside the commands.
+"""

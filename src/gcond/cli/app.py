@@ -1,0 +1,77 @@
+"""The ``gcond`` command: its parts put together, and how it ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from cyclopts import App, CycloptsError
+
+from gcond import __version__
+from gcond.cli import catalogue, condense, demo, evaluate, inspect, propagate
+from gcond.cli.parsing import sentence
+from gcond.console import fail
+from gcond.errors import GcondError
+
+app = App(
+    name="gcond",
+    help="Condense a large attributed graph into a tiny one on which graph neural networks train as well.",
+    help_epilogue="Start with `gcond demo`, or: gcond condense citeseer --nodes 60",
+    help_format="plaintext",
+    version=f"gcond {__version__}",
+    version_format="plaintext",
+    result_action="return_value",
+    print_error=False,
+    exit_on_error=False,
+    suppress_keyboard_interrupt=False,
+)
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "condense": condense.command,
+    "evaluate": evaluate.command,
+    "inspect": inspect.command,
+    "propagate": propagate.command,
+    "methods": catalogue.methods,
+    "models": catalogue.models,
+    "datasets": catalogue.datasets,
+    "demo": demo.command,
+}
+for _place, (_name, _function) in enumerate(_COMMANDS.items()):
+    app.command(_function, name=_name, sort_key=_place, help_epilogue="")
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code.
+
+    0 is success; 2 means that something a person gave is wrong, said in one sentence; 130 that it was
+    interrupted; 141 that nobody reads the output any more. Other exceptions are bugs and get through.
+    """
+    try:
+        app(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except CycloptsError as error:
+        fail(sentence(error))
+        return 2
+    except GcondError as error:
+        fail(str(error))
+        return 2
+    except KeyboardInterrupt:
+        fail("interrupted")
+        return 130
+    except BrokenPipeError:
+        _drop_stdout()
+        return 141
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _drop_stdout()
+        fail("the result cannot be written: the disk is full")
+        return 2
+    return 0
+
+
+def _drop_stdout() -> None:
+    """Send what is still buffered nowhere, or Python would complain about it again on its way out."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

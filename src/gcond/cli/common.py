@@ -1,0 +1,100 @@
+"""What every command takes, and how each of them starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import CoercionError, Group, Parameter, Token
+
+from gcond.console import Voice
+from gcond.errors import GcondError
+
+if TYPE_CHECKING:
+    from gcond.graph import Setting, SourceGraph
+
+_GROUP = Group("Options of every command", sort_key=9)
+
+
+def flag(text: str, **details: Any) -> Parameter:
+    """A switch that is off unless given, without a ``--no-`` twin."""
+    return Parameter(help=text, negative=(), show_default=False, **details)
+
+
+def whole_number(text: str, **details: Any) -> Parameter:
+    """An integer, read strictly: 7.5 is refused, where the parser's own reading would round it."""
+
+    def read(_: type, tokens: Sequence[Token]) -> int:
+        try:
+            return int(tokens[0].value)
+        except ValueError:
+            raise CoercionError(token=tokens[0], target_type=int) from None
+
+    return Parameter(help=text, converter=read, **details)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Common:
+    """The options of every command."""
+
+    json: Annotated[bool, flag("Print one JSON object on stdout and nothing else there.", group=_GROUP)] = False
+    quiet: Annotated[bool, flag("No notes and no progress on stderr.", alias="-q", group=_GROUP)] = False
+    device: Annotated[str, Parameter(help="Where to compute: auto, cpu or cuda:0.", group=_GROUP)] = "auto"
+    threads: Annotated[
+        int | None, whole_number("How many CPU threads to use; torch's choice if not given.", group=_GROUP)
+    ] = None
+    data: Annotated[
+        Path | None, Parameter(help="Folder with raw data sets; else $GCOND_DATA, then the cache.", group=_GROUP)
+    ] = None
+
+    def start(self) -> Voice:
+        """Refuse unusable options before any work, apply the others, and say how to speak."""
+        from gcond.device import choose_device, use_threads
+
+        use_threads(self.threads)
+        choose_device(self.device)
+        return Voice(json=self.json, quiet=self.quiet)
+
+    def load(self, source: str, voice: Voice, *, setting: Setting | None = None, directed: bool = False) -> SourceGraph:
+        """The source graph called ``source``; what was repaired on the way is said.
+
+        A random split always comes from seed 0, so that the seeds of a method and of its evaluation
+        never move nodes between training and test.
+        """
+        from gcond.data import load
+
+        graph = load(source, setting=setting, data_dir=self.data, directed=directed)
+        for note in graph.notes:
+            voice.note(f"{graph.name}: {note}")
+        return graph
+
+
+DEFAULTS = Common()
+
+Source = Annotated[str, Parameter(help="A name from `gcond datasets`, or the path of a graph.")]
+# The choices of gcond.graph.Setting, spelt out because that module imports torch.
+SettingOption = Annotated[
+    Literal["transductive", "inductive"] | None,
+    Parameter(help="How the graph is used; the data set's own way if not given."),
+]
+DirectedOption = Annotated[bool, flag("Keep one-way edges one-way.")]
+SetOption = Annotated[
+    tuple[str, ...],
+    Parameter(name="--set", consume_multiple=(1, None), negative=(), show_default=False, metavar="KEY=VALUE"),
+]
+
+
+def check_new_file(out: Path, source: str, force: bool) -> None:
+    """Refuse a place that cannot be written to, and a file that stands there already, before any work."""
+    from gcond.storage import check_writable
+
+    check_writable(out)
+    if not out.exists():
+        return
+    if Path(source).exists() and out.samefile(source):
+        raise GcondError(f"'{out}' is the source itself: give another name with -o")
+    if not force:
+        raise GcondError(f"'{out}' exists already: give another name with -o, or --force to replace it")

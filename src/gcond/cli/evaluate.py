@@ -1,0 +1,165 @@
+"""``gcond evaluate``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from gcond.cli.common import DEFAULTS, Common, DirectedOption, SetOption, SettingOption, whole_number
+from gcond.errors import GcondError
+
+if TYPE_CHECKING:
+    from gcond.artefact import CondensedGraph
+    from gcond.console import Voice
+    from gcond.evaluation import Score
+    from gcond.graph import SourceGraph
+
+
+def command(
+    condensed: Annotated[Path | None, Parameter(help="A file that `gcond condense` wrote.")] = None,
+    /,
+    *,
+    on: Annotated[str | None, Parameter(help="The source graph that it was made from.")] = None,
+    whole: Annotated[str | None, Parameter(help="Train on this whole source graph instead, as the reference.")] = None,
+    models: Annotated[str, Parameter(help="Names from `gcond models` with commas between, or all.")] = "gcn",
+    runs: Annotated[int, whole_number("How often each model is trained.")] = 10,
+    seed: Annotated[int, whole_number("Seed of the first run; the next ones count on.")] = 0,
+    set_: Annotated[SetOption, Parameter(help="Settings of the training recipe, such as epochs=600.")] = (),
+    trials: Annotated[Path | None, Parameter(help="JSON-lines file to append runs to and to resume from.")] = None,
+    setting: SettingOption = None,
+    directed: DirectedOption = False,
+    record: Annotated[bool, Parameter(help="Write the scores into the condensed file.")] = True,
+    common: Common = DEFAULTS,
+) -> None:
+    """Train models on a condensed graph and test them on its source.
+
+    For example: gcond evaluate cora-herding-70.safetensors --on cora --models gcn,sgc
+
+    For the reference: gcond evaluate --whole cora
+    """
+    voice = common.start()
+    from gcond import settings
+    from gcond.reports.tables import score_table
+    from gcond.training import Recipe
+
+    overrides = settings.parse_assignments(set_)
+    if (condensed is None) == (whole is None):
+        raise GcondError("give either a condensed file with --on SOURCE, or --whole SOURCE")
+    if whole is not None and on is not None:
+        raise GcondError("--on goes with a condensed file: --whole SOURCE is tested on itself")
+    if condensed is not None and on is None:
+        raise GcondError(f"'{condensed}' is tested on the graph it was made from: add --on SOURCE")
+    if runs < 1:
+        raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
+    names = _names(models)
+    settings.build(Recipe, overrides, "the training recipe")
+    _check_places(condensed if record else None, trials)
+
+    small = _load_condensed(condensed) if condensed is not None else None
+    if small is not None and small.provenance is not None and setting is None:
+        setting = small.provenance.setting  # type: ignore[assignment]
+    source = common.load(str(on or whole), voice, setting=setting, directed=directed)
+    if small is not None:
+        _compare_source(small, source, voice)
+
+    from gcond.evaluation import evaluate
+
+    with voice.progress("evaluating") as tick:
+        scores = evaluate(
+            source if small is None else small,
+            on=source,
+            models=names,
+            runs=runs,
+            seed=seed,
+            recipe=overrides or None,
+            device=common.device,
+            trials=trials,
+            on_progress=tick,
+        )
+    if record and condensed is not None:
+        _record(condensed, scores, voice)
+    provenance = small.provenance if small is not None else None
+    method = provenance.method if provenance is not None else None
+    results = [score.to_json() for score in scores]
+    title = f"{source.name}, whole graph" if condensed is None else f"{condensed.name}, tested on {source.name}"
+    voice.result(
+        {
+            "source": source.name,
+            "condensed": str(condensed) if condensed is not None else None,
+            "method": method,
+            "nodes": (source if small is None else small).num_nodes,
+            "recipe": shared_recipe(scores),
+            "results": [
+                {key: result[key] for key in ("model", "mean", "std", "runs", "val_mean")} for result in results
+            ],
+        },
+        score_table(results, title).rich(),
+    )
+
+
+def shared_recipe(scores: Sequence[Score]) -> dict[str, Any]:
+    """The recipe of all models; a setting in which they differ is given by model."""
+    first, *others = scores
+    return {
+        key: value
+        if all(other.recipe[key] == value for other in others)
+        else {score.model: score.recipe[key] for score in scores}
+        for key, value in first.recipe.items()
+    }
+
+
+def _names(text: str) -> list[str]:
+    """``gcn,sgc`` or ``all`` as a list of models that exist, each once."""
+    from gcond import models
+
+    if text.strip() == "all":
+        return sorted(models.available())
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise GcondError(f"--models names no model: choose among {', '.join(sorted(models.available()))}, or all")
+    for name in names:
+        models.find(name)
+    return names
+
+
+def _check_places(condensed: Path | None, trials: Path | None) -> None:
+    """Refuse places that scores could not be written to before hours are spent on them."""
+    from gcond.storage import check_writable
+
+    if trials is not None:
+        check_writable(trials)
+    if condensed is not None and condensed.is_file():
+        try:
+            check_writable(condensed)
+        except GcondError as error:
+            raise GcondError(f"the scores cannot be recorded, {error}: use --no-record to only print them") from None
+
+
+def _load_condensed(path: Path) -> CondensedGraph:
+    from gcond.artefact import CondensedGraph
+
+    return CondensedGraph.load(path)
+
+
+def _compare_source(small: CondensedGraph, source: SourceGraph, voice: Voice) -> None:
+    if small.provenance is None:
+        voice.note("the condensed file does not say what it was made from")
+        return
+    made_from = small.provenance.source
+    if made_from.get("sha256") != source.sha256:
+        voice.warn(
+            f"'{source.name}' is not the graph this was made from ('{made_from.get('name')}'): "
+            "its tensors, its split or its setting differ"
+        )
+
+
+def _record(path: Path, scores: Sequence[Score], voice: Voice) -> None:
+    # Read again: another process may have recorded its own scores in the meantime.
+    graph = _load_condensed(path)
+    if graph.provenance is None:
+        voice.note("the condensed file has no provenance, so the scores are not recorded in it")
+        return
+    graph.with_scores([score.to_json() for score in scores]).save(path)

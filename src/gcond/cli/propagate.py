@@ -1,0 +1,64 @@
+"""``gcond propagate``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from gcond.cli.common import DEFAULTS, Common, DirectedOption, Source, check_new_file, flag, whole_number
+from gcond.errors import GcondError
+
+
+def command(
+    source: Source,
+    /,
+    *,
+    hops: Annotated[int, whole_number("How often features are averaged over neighbours.")] = 2,
+    out: Annotated[Path, Parameter(alias="-o", help="The .npy file to write.")],
+    memory: Annotated[str | None, Parameter(help="Memory that may be used at most, such as 500MB.")] = None,
+    directed: DirectedOption = False,
+    force: Annotated[bool, flag("Replace the file if it exists.")] = False,
+    common: Common = DEFAULTS,
+) -> None:
+    """Smooth the features over the graph and write them to a NumPy file.
+
+    For example: gcond propagate cora --hops 2 -o cora-2.npy --memory 500MB
+    """
+    voice = common.start()
+    from gcond.propagation import propagate
+    from gcond.reports.tables import facts, seconds, size
+    from gcond.resources import parse_bytes, peak_rss_mb
+
+    if hops < 0:
+        raise GcondError(f"{hops} hops are too few: use --hops 0 or more")
+    limit = parse_bytes(memory) if memory is not None else None
+    check_new_file(out, source, force)
+    graph = common.load(source, voice, directed=directed)
+    start = time.perf_counter()
+    with voice.progress("propagating") as tick:
+        result = propagate(
+            graph, hops=hops, memory_limit=limit, out=out, on_block=lambda done, total: tick("blocks", done, total)
+        )
+    spent = time.perf_counter() - start
+    rows, columns = result.shape
+    voice.result(
+        {
+            "out": str(out),
+            "source": graph.name,
+            "hops": hops,
+            "shape": [rows, columns],
+            "dtype": str(result.dtype).removeprefix("torch."),
+            "seconds": spent,
+            "peak_rss_mb": peak_rss_mb(),
+        },
+        facts(
+            {
+                "wrote": str(out),
+                "holds": f"{rows:,} nodes × {columns:,} features after {hops} hops, {size(result.nbytes)}",
+                "time": seconds(spent),
+            }
+        ).rich(),
+    )

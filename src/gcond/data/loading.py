@@ -1,0 +1,148 @@
+"""``gcond.load``: from whatever a person has to a :class:`SourceGraph`."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from gcond.data.catalogue import DATASETS
+from gcond.data.request import Request
+from gcond.errors import GcondError
+from gcond.registry import suggest
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from gcond.graph import SourceGraph
+
+Setting = Literal["transductive", "inductive"]
+
+SYNTHETIC = "synthetic:"
+FORMS = (
+    "nodes.parquet or nodes.csv with edges.parquet or edges.csv; the GraphSAINT files adj_full.npz, feats.npy, "
+    "class_map.json and role.json; or OGB's raw and split"
+)
+
+
+def load(
+    source: str | Path | SourceGraph | Data,
+    *,
+    setting: Setting | None = None,
+    data_dir: str | Path | None = None,
+    seed: int = 0,
+    directed: bool = False,
+) -> SourceGraph:
+    """Load a graph and validate it.
+
+    ``source`` is a name from ``gcond datasets``; ``synthetic:NAME`` with changes if wanted
+    (``synthetic:small,nodes=5000``); a path to a folder of tables, a GraphSAINT or OGB folder, an ``.npz``
+    or a ``.safetensors`` that gcond wrote; or a PyG ``Data``. ``setting`` overrides the source's own.
+    ``data_dir`` is where raw files of named sets lie (else ``$GCOND_DATA``). ``seed`` draws the split
+    where the source has none and the whole graph where it is made up. ``directed`` keeps one-way edges
+    one-way. What was decided or repaired on the way is said in the ``notes`` of the graph.
+    """
+    if setting is not None and setting not in get_args(Setting):
+        raise GcondError(
+            f"unknown setting '{setting}'{suggest(setting, get_args(Setting))}: choose transductive or inductive"
+        )
+    if not isinstance(source, str | os.PathLike):
+        return _from_object(source, setting, directed)
+    text = os.fspath(source)
+    if not text.strip():
+        raise GcondError("the source is empty: give a name from `gcond datasets` or a path")
+    request = Request(name=text, setting=setting, directed=directed, seed=seed)
+    if text.startswith(SYNTHETIC):
+        from gcond.data import synthetic
+
+        return synthetic.load(text.removeprefix(SYNTHETIC), request)
+    named = DATASETS.get(text.lower().replace("_", "-")) if isinstance(source, str) else None
+    if named is not None:
+        reader = import_module(f"gcond.data.{named.reader}")
+        return reader.load(named, Request(named.name, setting, directed, seed), data_dir)
+    path = Path(text).expanduser()
+    if path.exists():
+        stem = path.resolve().name if path.is_dir() else path.stem
+        return _from_path(path, Request(stem, setting, directed, seed))
+    raise _no_such(text)
+
+
+def _from_object(source: Any, setting: Setting | None, directed: bool) -> SourceGraph:
+    from gcond.graph import SourceGraph
+
+    if isinstance(source, SourceGraph):
+        return _as_asked(source, setting, directed)
+    if not hasattr(source, "edge_index"):
+        kind = type(source).__name__
+        raise GcondError(f"a {kind} is not a graph: give a name, a path, a PyG Data or a SourceGraph")
+    return SourceGraph.from_pyg(source, setting=setting or "transductive", directed=directed)
+
+
+def _from_path(path: Path, request: Request) -> SourceGraph:
+    if path.is_dir():
+        return _from_folder(path, request)
+    if path.suffix == ".npz":
+        from gcond.data import npz
+
+        return npz.load_file(path, request)
+    if path.suffix == ".safetensors":
+        return _from_safetensors(path, request)
+    if path.suffix in (".csv", ".parquet"):
+        raise GcondError(
+            f"'{path}' is one table: give its folder, which holds nodes{path.suffix} and edges{path.suffix}"
+        )
+    raise GcondError(f"'{path}' is no graph that gcond reads: give an .npz, a .safetensors, or a folder with {FORMS}")
+
+
+def _from_folder(folder: Path, request: Request) -> SourceGraph:
+    from gcond.data import files
+
+    if files.holds_tables(folder):
+        return files.load_folder(folder, request)
+    if any((folder / name).exists() for name in ("adj_full.npz", "feats.npy", "role.json")):
+        from gcond.data import saint
+
+        return saint.load_folder(folder, request)
+    if (folder / "raw" / "node-feat.csv.gz").exists():
+        from gcond.data import ogb
+
+        return ogb.load_folder(folder, request)
+    raise GcondError(f"the folder '{folder}' holds no graph that gcond reads: it needs {FORMS}")
+
+
+def _from_safetensors(path: Path, request: Request) -> SourceGraph:
+    from gcond.data import memory
+    from gcond.graph import SourceGraph
+    from gcond.storage import read_metadata_kind
+
+    if read_metadata_kind(path) == "condensed":
+        raise GcondError(
+            f"'{path}' holds a condensed graph, and a source graph is needed here: "
+            "give the name or path of the graph it was made from"
+        )
+    memory.require(2 * path.stat().st_size, f"'{path}'")
+    try:
+        graph = SourceGraph.load(path)
+    except GcondError:
+        raise
+    except (TypeError, ValueError, IndexError, AttributeError, RuntimeError):  # metadata that is JSON, but not ours
+        raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
+    return _as_asked(graph, request.setting, request.directed)
+
+
+def _as_asked(graph: SourceGraph, setting: Setting | None, directed: bool) -> SourceGraph:
+    if directed and not graph.directed:
+        raise GcondError(f"the graph '{graph.name}' was already made undirected: load its raw data with directed")
+    return graph if setting in (None, graph.setting) else graph.with_setting(setting)
+
+
+def _no_such(text: str) -> GcondError:
+    from gcond.data.synthetic import PRESETS
+
+    if os.sep in text or text.startswith(("~", ".")) or Path(text).suffix:
+        return GcondError(f"there is no file or folder '{text}'")
+    names = [*DATASETS, *(f"{SYNTHETIC}{preset}" for preset in PRESETS)]
+    return GcondError(
+        f"unknown data set '{text}'{suggest(text.lower(), names)}: choose one of {', '.join(names)}, or give a path"
+    )

@@ -1,0 +1,188 @@
+"""The protocol: train on a graph, choose the epoch by validation, test on the source graph, repeat."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from gcond import models as model_registry
+from gcond import settings
+from gcond.artefact import CondensedGraph
+from gcond.device import choose_device
+from gcond.errors import GcondError
+from gcond.evaluation.trials import Trial, TrialLog, trial_key
+from gcond.graph import SourceGraph, View
+from gcond.models.base import Model
+from gcond.training import Recipe, accuracy, fit, runs_together
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Score:
+    """What one model reached over all its runs."""
+
+    model: str
+    settings: dict[str, Any]
+    """The architecture."""
+    recipe: dict[str, Any]
+    """How it was trained."""
+    mean: float
+    """Mean test accuracy, a fraction."""
+    std: float
+    """Sample standard deviation over the runs; 0 for a single one."""
+    runs: tuple[float, ...]
+    """Test accuracy of each run, by seed."""
+    val_mean: float
+    seconds: float
+    """Wall time of all runs together."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def evaluate(
+    graph: CondensedGraph | SourceGraph,
+    *,
+    on: SourceGraph | None = None,
+    models: Sequence[str | Model] = ("gcn",),
+    runs: int = 10,
+    seed: int = 0,
+    recipe: Recipe | Mapping[str, Any] | None = None,
+    device: str = "auto",
+    trials: str | Path | None = None,
+    on_progress: Progress | None = None,
+) -> list[Score]:
+    """Train each model ``runs`` times on ``graph`` and test it on the source graph ``on``.
+
+    A :class:`SourceGraph` as ``graph`` is the whole-graph reference and needs no ``on``. The epoch is
+    chosen by validation accuracy, and the test nodes are looked at once, with those weights. Run ``i`` starts from seed
+    ``seed + i`` and gives the same numbers whichever runs are done beside it. ``recipe`` overrides the
+    models' own; ``trials`` names a JSON-lines file that finished runs are appended to and found in.
+    ``on_progress(model, done, total)`` counts epochs of all runs.
+    """
+    if runs < 1:
+        raise GcondError(f"{runs} runs are too few: use 1 or more")
+    source = on or (graph if isinstance(graph, SourceGraph) else None)
+    if source is None:
+        raise GcondError("a condensed graph is tested on its source: give the source graph as `on`")
+    _check_fit(graph, source)
+    log = TrialLog(trials)
+    place = choose_device(device)
+    train = (graph.view("train") if isinstance(graph, SourceGraph) else graph.view()).to(place)
+    val, test = source.view("val").to(place), source.view("test").to(place)
+    seeds = range(seed, seed + runs)
+    jobs = [
+        _Job(graph, source, train.focus(model.reach, model.precomputed), val.focus(model.reach, model.precomputed), test, model, _recipe(model, recipe))
+        for model in _resolve(models)
+    ]
+    return [_score(job, seeds, log, on_progress) for job in jobs]
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """Everything about a trial but its seed."""
+
+    graph: CondensedGraph | SourceGraph
+    source: SourceGraph
+    train: View
+    val: View
+    test: View
+    model: Model
+    recipe: Recipe
+
+    def key(self) -> str:
+        return trial_key(
+            {
+                "train": self.graph.sha256,
+                "source": self.source.sha256,
+                "model": self.model.name,
+                "settings": asdict(self.model),
+                "recipe": asdict(self.recipe),
+            }
+        )
+
+
+def _score(job: _Job, seeds: Sequence[int], log: TrialLog, on_progress: Progress | None) -> Score:
+    key = job.key()
+    missing = [seed for seed in seeds if log.find(key, seed) is None]
+    together = runs_together(job.model, job.train, job.source.num_classes)
+    epochs, total = job.recipe.epochs, job.recipe.epochs * len(seeds)
+    for start in range(0, len(missing), together):
+        batch = missing[start : start + together]
+        before = epochs * (len(seeds) - len(missing) + start)
+
+        def tick(epoch: int, before: int = before, width: int = len(batch)) -> None:
+            if on_progress:
+                on_progress(job.model.name, before + epoch * width, total)
+
+        for trial in _run(job, key, batch, tick):
+            log.add(trial)
+    found = [trial for seed in seeds if (trial := log.find(key, seed)) is not None]
+    tests = [trial.test for trial in found]
+    return Score(
+        model=job.model.name,
+        settings=asdict(job.model),
+        recipe=asdict(job.recipe),
+        mean=fmean(tests),
+        std=stdev(tests) if len(tests) > 1 else 0.0,
+        runs=tuple(tests),
+        val_mean=fmean(trial.val for trial in found),
+        seconds=math.fsum(trial.seconds for trial in found),
+    )
+
+
+def _run(job: _Job, key: str, seeds: Sequence[int], on_epoch: Callable[[int], None]) -> list[Trial]:
+    start = time.perf_counter()
+    fitted = fit(
+        job.model,
+        job.train,
+        job.val,
+        classes=job.source.num_classes,
+        seeds=seeds,
+        recipe=job.recipe,
+        on_epoch=on_epoch,
+    )
+    tested = accuracy(job.model, fitted.parameters, job.test)
+    seconds = (time.perf_counter() - start) / len(seeds)
+    columns = zip(seeds, tested.tolist(), fitted.val_accuracy.tolist(), fitted.epoch.tolist(), strict=True)
+    condensed = job.graph.sha256 if isinstance(job.graph, CondensedGraph) else None
+    return [
+        Trial(key, job.source.name, condensed, job.model.name, seed, test, val, epoch, seconds)
+        for seed, test, val, epoch in columns
+    ]
+
+
+def _resolve(models: Sequence[str | Model]) -> list[Model]:
+    if not models:
+        raise GcondError(f"no model is named: choose among {', '.join(model_registry.available())}, or all")
+    return [model if isinstance(model, Model) else model_registry.find(model)() for model in models]
+
+
+def _recipe(model: Model, given: Recipe | Mapping[str, Any] | None) -> Recipe:
+    """The recipe as given, or the model's own with what is given on top."""
+    if isinstance(given, Recipe):
+        return given
+    return settings.build(Recipe, {**model.recipe, **(given or {})}, "the training recipe")
+
+
+def _check_fit(graph: CondensedGraph | SourceGraph, source: SourceGraph) -> None:
+    for part in ("val", "test"):
+        if not bool(source.mask(part).any()):  # type: ignore[arg-type]
+            raise GcondError(f"'{source.name}' has no {part} nodes: evaluation needs some to score on")
+    features = graph.x.shape[1]
+    if features != source.num_features:
+        raise GcondError(
+            f"the graph to train on has {features} features and '{source.name}' has {source.num_features}: "
+            "evaluate on the source it was made from"
+        )
+    if graph.num_classes != source.num_classes:
+        raise GcondError(
+            f"the graph to train on has {graph.num_classes} classes and '{source.name}' has {source.num_classes}: "
+            "evaluate on the source it was made from"
+        )

@@ -1,0 +1,98 @@
+"""Trials as rows of a JSON-lines file: appended as they finish, found again when a run is resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gcond.errors import GcondError
+from gcond.storage import unwritable
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One model, trained once on one graph from one seed."""
+
+    key: str
+    """Fingerprint of everything that determines the trial but the seed; see :func:`trial_key`."""
+    source: str
+    condensed: str | None
+    """sha256 of the condensed graph's tensors; None where the whole graph was trained on."""
+    model: str
+    seed: int
+    test: float
+    """Test accuracy at the selected epoch, a fraction."""
+    val: float
+    """Validation accuracy there."""
+    epoch: int
+    """The selected epoch, counted from 1."""
+    seconds: float
+    """Wall time of this trial; runs trained together share theirs equally."""
+
+
+def trial_key(identity: dict[str, Any]) -> str:
+    """A short fingerprint of ``identity``, the same for the same content in any order."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+
+
+class TrialLog:
+    """A JSON-lines file of trials, or nothing but memory when there is no path.
+
+    Rows are appended in one write each, so two processes may share a file; a last line that a killed
+    process left unfinished is passed over.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = Path(path) if path is not None else None
+        self._known: dict[tuple[str, int], Trial] = {}
+        if self.path is not None and self.path.exists():
+            self._known = {(trial.key, trial.seed): trial for trial in _read(self.path)}
+
+    def find(self, key: str, seed: int) -> Trial | None:
+        return self._known.get((key, seed))
+
+    def add(self, trial: Trial) -> None:
+        self._known[trial.key, trial.seed] = trial
+        if self.path is None:
+            return
+        row = json.dumps(dataclasses.asdict(trial), sort_keys=True) + "\n"
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                os.write(descriptor, (_line_break(descriptor) + row).encode())
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise unwritable(self.path, error) from None
+
+
+def _line_break(descriptor: int) -> str:
+    """A newline if the file ends in the middle of a line, so that the next row starts on its own."""
+    size = os.fstat(descriptor).st_size
+    return "\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else ""
+
+
+def _read(path: Path) -> list[Trial]:
+    names = {field.name for field in dataclasses.fields(Trial)}
+    trials = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise GcondError(f"the trials in '{path}' cannot be read: {error}") from None
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # cut off by a kill: that trial simply runs again
+        if not isinstance(row, dict) or set(row) != names:
+            raise GcondError(f"'{path}' is not a file of trials: give a new name, or one that gcond wrote")
+        trials.append(Trial(**row))
+    if lines and not trials:
+        raise GcondError(f"'{path}' is not a file of trials: give a new name, or one that gcond wrote")
+    return trials

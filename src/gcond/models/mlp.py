@@ -1,0 +1,36 @@
+"""MLP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Generator, Tensor
+
+from gcond.inputs import Inputs
+from gcond.models.base import Dropout, Model, Parameters, linear_parameters
+
+
+@dataclass(frozen=True)
+class MLP(Model):
+    r"""Multi-layer perceptron: what the features say without the graph.
+
+    .. math:: H^{(l+1)} = σ(H^{(l)} W^{(l)} + b^{(l)})
+
+    Features [n, d] to class scores [n, C]; equal to ``torch_geometric.nn.MLP`` without norm.
+    """
+
+    name: ClassVar[str] = "mlp"
+    citation: ClassVar[str] = (
+        "Rumelhart, Hinton and Williams, Learning Representations by Back-Propagating Errors, 1986"
+    )
+
+    @property
+    def reach(self) -> int:
+        return 0
+
+    def init(self, features: int, classes: int, generator: Generator) -> Parameters:
+        return linear_parameters(self.widths(features, classes), generator)
+
+    def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
+        return self.stack(parameters, inputs.x, dropout)

@@ -1,0 +1,48 @@
+"""GraphSAGE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Generator, Tensor
+
+from gcond.inputs import Inputs
+from gcond.models.base import Dropout, Model, Parameters, add_bias, glorot, linear_parameters
+from gcond.sparse import matmul
+
+
+@dataclass(frozen=True)
+class SAGE(Model):
+    r"""GraphSAGE with the mean aggregator; edge weights weigh the mean.
+
+    .. math:: H^{(l+1)} = σ(D^{-1} A H^{(l)} W^{(l)} + b^{(l)} + H^{(l)} V^{(l)})
+
+    Features [n, d] to class scores [n, C]; equal to stacked ``torch_geometric.nn.SAGEConv`` on unit
+    weights. A node without neighbours has only its own part.
+    """
+
+    name: ClassVar[str] = "sage"
+    citation: ClassVar[str] = "Hamilton et al., Inductive Representation Learning on Large Graphs, NeurIPS 2017"
+
+    @property
+    def reach(self) -> int:
+        return self.layers
+
+    @property
+    def precomputed(self) -> int:
+        return 1
+
+    def init(self, features: int, classes: int, generator: Generator) -> Parameters:
+        widths = self.widths(features, classes)
+        parameters = linear_parameters(widths, generator)
+        return parameters | {f"own{layer}": glorot(*width, generator) for layer, width in enumerate(widths)}
+
+    def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
+        h = matmul(inputs.features("mean"), parameters["weight0"])
+        h = add_bias(h, parameters["bias0"]) + matmul(inputs.x, parameters["own0"])
+        for layer in range(1, self.layers):
+            h = self.activate(h, dropout)
+            neighbours = matmul(inputs.mean, matmul(h, parameters[f"weight{layer}"]))
+            h = add_bias(neighbours, parameters[f"bias{layer}"]) + matmul(h, parameters[f"own{layer}"])
+        return h

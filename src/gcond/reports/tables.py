@@ -1,0 +1,138 @@
+"""One table, many renderings: rows are laid out once, then drawn by rich or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from gcond.statistics import Statistics
+
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading a column and cells of plain text."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    title: str = ""
+    words: Collection[int] = (0,)
+    """Columns that hold words and start on the left; the others hold numbers, which line up on the right."""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"a row has {len(row)} cells for {len(self.columns)} columns")
+
+    def rich(self) -> RichTable:
+        """For the terminal."""
+        from rich.box import SIMPLE
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        table = RichTable(box=SIMPLE, title=Text(self.title) if self.title else None, title_justify="left")
+        for place, heading in enumerate(self.columns):
+            number = place not in self.words
+            table.add_column(Text(heading), justify="right" if number else "left", no_wrap=number)
+        for row in self.rows:
+            table.add_row(*(Text(cell) for cell in row))
+        return table
+
+    def markdown(self) -> str:
+        """For documents: a GitHub-flavoured table."""
+        rules = ["---" if place in self.words else "---:" for place in range(len(self.columns))]
+        lines = [self.columns, tuple(rules), *self.rows]
+        body = "\n".join("| " + " | ".join(_escape(cell) for cell in line) + " |" for line in lines)
+        return f"**{_escape(self.title)}**\n\n{body}" if self.title else body
+
+
+def score_table(scores: Sequence[Mapping[str, Any]], title: str = "") -> Table:
+    """Model, test accuracy, runs and validation accuracy of each score (:meth:`gcond.evaluation.Score.to_json`)."""
+    rows = tuple(
+        (s["model"], accuracy(s["mean"], s["std"]), str(len(s["runs"])), percent(s["val_mean"])) for s in scores
+    )
+    return Table(("model", "test accuracy %", "runs", "validation %"), rows, title)
+
+
+def statistics_table(columns: Mapping[str, Statistics | Mapping[str, Any] | None], title: str = "") -> Table:
+    """Graphs side by side, a column each; what is not known of one is left out there."""
+    known = {name: _values(statistics) for name, statistics in columns.items()}
+    rows = tuple(
+        (label, *(show(values[key]) if values.get(key) is not None else MISSING for values in known.values()))
+        for label, key, show in _STATISTICS
+        if any(key in values for values in known.values())
+    )
+    return Table(("", *known), rows, title)
+
+
+def facts(pairs: Mapping[str, str], title: str = "") -> Table:
+    """Names on the left, what they are on the right; empty ones are left out."""
+    return Table(("", ""), tuple((name, value) for name, value in pairs.items() if value), title, words=(0, 1))
+
+
+def percent(fraction: float, digits: int = 1) -> str:
+    return f"{100 * fraction:.{digits}f}"
+
+
+def accuracy(mean: float, std: float) -> str:
+    """``71.2 ± 0.4``, in per cent."""
+    return f"{percent(mean)} ± {percent(std)}"
+
+
+def size(count: float) -> str:
+    """Bytes in the largest unit of 1000 that leaves a number: ``14.9 MB``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def seconds(duration: float) -> str:
+    """``0.04 s``, ``12.3 s`` or ``2 min 5 s``."""
+    if duration < 120:
+        return f"{duration:.2f} s" if duration < 10 else f"{duration:.1f} s"
+    return f"{int(duration // 60)} min {int(duration % 60)} s"
+
+
+def _whole(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _density(fraction: float) -> str:
+    return f"{100 * fraction:.2f} %" if fraction >= 0.00005 or fraction == 0 else f"{100 * fraction:.1g} %"
+
+
+def _classes(counts: Sequence[int]) -> str:
+    return f"{min(counts):,} to {max(counts):,}"
+
+
+_STATISTICS = (
+    ("nodes", "nodes", _whole),
+    ("edges", "edges", _whole),
+    ("edges as listed", "listed_edges", _whole),
+    ("features", "features", _whole),
+    ("classes", "classes", _whole),
+    ("density", "density", _density),
+    ("homophily", "homophily", "{:.2f}".format),
+    ("labelled nodes a class", "class_nodes", _classes),
+    ("storage", "bytes", size),
+)
+
+
+def _values(statistics: Statistics | Mapping[str, Any] | None) -> dict[str, Any]:
+    if statistics is None:
+        return {}
+    values = dict(statistics) if isinstance(statistics, Mapping) else statistics.to_json()
+    if values.get("listed_edges") == values.get("edges"):
+        values.pop("listed_edges", None)  # nothing that the line above does not say
+    return values
+
+
+def _escape(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,273 @@
+"""The commands at work on a tiny graph, end to end."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from cli_workspace import build_tiny
+
+from gcond import __version__, methods, models
+from gcond.artefact import CondensedGraph
+from gcond.cli.evaluate import shared_recipe
+from gcond.evaluation import Score, evaluate
+from gcond.graph import SourceGraph
+from gcond.inputs import Inputs
+from gcond.sparse import matmul
+
+QUICK = ("--runs", 2, "--set", "epochs=5")
+
+
+def parsed(outcome):
+    """The one JSON object on stdout of a command that succeeded."""
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count("\n") == 1
+    return json.loads(outcome.out)
+
+
+def test_from_condense_to_inspect_to_evaluate_and_back(workspace, gcond):
+    made = parsed(gcond("condense", workspace.source, "--ratio", "10%", "--method", "random", "--seed", 3, "--json"))
+    assert set(made) == {"out", "method", "nodes", "edges", "seconds", "cpu_seconds", "peak_rss_mb", "settings"}
+    assert (made["out"], made["method"], made["nodes"]) == ("tiny-random-6.safetensors", "random", 6)
+    small = CondensedGraph.load(made["out"])
+    assert made["edges"] == small.num_edges // 2
+    assert small.provenance.seed == 3
+
+    before = parsed(gcond("inspect", made["out"], "--json"))
+    assert (before["kind"], before["method"], before["seed"], before["scores"]) == ("condensed", "random", 3, [])
+    assert before["reduction"]["nodes"] == pytest.approx(0.9)
+    assert before["source_statistics"]["nodes"] == 60
+
+    found = parsed(gcond("evaluate", made["out"], "--on", workspace.source, "--models", "gcn,sgc", *QUICK, "--json"))
+    assert list(found) == ["source", "condensed", "method", "nodes", "recipe", "results"]
+    assert (found["source"], found["condensed"]) == ("tiny", made["out"])
+    assert (found["method"], found["nodes"]) == ("random", 6)
+    assert found["recipe"]["epochs"] == 5
+    assert [set(result) for result in found["results"]] == [{"model", "mean", "std", "runs", "val_mean"}] * 2
+    assert [result["model"] for result in found["results"]] == ["gcn", "sgc"]
+
+    after = parsed(gcond("inspect", made["out"], "--on", workspace.source, "--json"))
+    assert [score["runs"] for score in after["scores"]] == [result["runs"] for result in found["results"]]
+    source = SourceGraph.load(workspace.source)
+    assert after["source_statistics"]["homophily"] == pytest.approx(1.0)
+    assert after["source_statistics"]["bytes"] == source.nbytes
+    assert CondensedGraph.load(made["out"]).sha256 == small.sha256
+
+
+def test_evaluate_says_what_the_library_measures(workspace, gcond):
+    found = parsed(gcond("evaluate", workspace.small, "--on", workspace.source, "--seed", 4, *QUICK, "--json"))
+    small, source = CondensedGraph.load(workspace.small), SourceGraph.load(workspace.source)
+    (score,) = evaluate(small, on=source, models=["gcn"], runs=2, seed=4, recipe={"epochs": 5})
+    (result,) = found["results"]
+    assert result["runs"] == list(score.runs)
+    assert result["mean"] == pytest.approx(np.mean(score.runs))
+    assert result["std"] == pytest.approx(np.std(score.runs, ddof=1))
+    assert 0 <= result["mean"] <= 1
+
+
+def test_scores_are_shown_to_people_and_recorded_once(workspace, gcond):
+    for _ in range(2):
+        shown = gcond("evaluate", workspace.small, "--on", workspace.source, *QUICK)
+        assert shown.code == 0
+        assert "gcn" in shown.out
+        assert "±" in shown.out
+    assert len(CondensedGraph.load(workspace.small).provenance.scores) == 1
+    assert "±" in gcond("inspect", workspace.small).out
+
+
+def test_no_record_leaves_the_file_alone(workspace, gcond):
+    before = workspace.contents()
+    assert gcond("evaluate", workspace.small, "--on", workspace.source, *QUICK, "--no-record").code == 0
+    assert workspace.contents() == before
+
+
+def test_the_whole_graph(workspace, gcond):
+    before = workspace.contents()
+    found = parsed(gcond("evaluate", "--whole", workspace.source, *QUICK, "--json"))
+    assert (found["condensed"], found["method"], found["nodes"]) == (None, None, 60)
+    assert workspace.contents() == before
+
+
+def test_every_model_by_name_or_by_all(workspace, gcond):
+    argv = ("evaluate", workspace.small, "--on", workspace.source, "--runs", 1, "--set", "epochs=2", "--json")
+    found = parsed(gcond(*argv, "--models", "all"))
+    assert [result["model"] for result in found["results"]] == sorted(models.available())
+    again = parsed(gcond(*argv, "--models", ", ".join(models.available())))
+    by_name = {result["model"]: result["runs"] for result in found["results"]}
+    assert {result["model"]: result["runs"] for result in again["results"]} == by_name
+
+
+def test_trials_are_resumed(workspace, gcond, monkeypatch):
+    argv = ("evaluate", workspace.small, "--on", workspace.source, *QUICK, "--trials", "trials.jsonl", "--json")
+    first = parsed(gcond(*argv))
+    assert len((workspace.folder / "trials.jsonl").read_text().splitlines()) == 2
+
+    def never(*_, **__):
+        raise AssertionError("a finished trial was trained again")
+
+    monkeypatch.setattr("gcond.evaluation.protocol.fit", never)
+    assert parsed(gcond(*argv)) == first
+
+
+def test_the_setting_of_the_condensed_graph_is_the_one_it_is_tested_in(workspace, gcond):
+    out = workspace.out / "inductive.safetensors"
+    argv = ("condense", workspace.source, "--nodes", 6, "--method", "random", "--setting", "inductive", "-o", out)
+    assert gcond(*argv).code == 0
+    assert CondensedGraph.load(out).provenance.budget["ratio"] == pytest.approx(6 / 30)
+    outcome = gcond("evaluate", out, "--on", workspace.source, *QUICK)
+    assert outcome.code == 0
+    assert "warning" not in outcome.err
+    outcome = gcond("evaluate", out, "--on", workspace.source, *QUICK, "--setting", "transductive")
+    assert "not the graph this was made from" in outcome.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "inspect"])
+def test_another_source_of_the_same_shape_is_warned_about(command, workspace, gcond):
+    other = build_tiny(name="other", extra_edges=[(0, 1), (1, 0)])
+    other.save(workspace.folder / "other.safetensors")
+    argv = [command, workspace.small, "--on", "other.safetensors", *(QUICK if command == "evaluate" else ())]
+    outcome = gcond(*argv)
+    assert outcome.code == 0
+    assert outcome.err.startswith("warning: ")
+    assert "'other'" in outcome.err
+    assert gcond(*argv, "--quiet").err == ""
+
+
+def test_notes_of_the_loader_are_said_unless_quiet(workspace, gcond):
+    build_tiny(name="messy", extra_edges=[(4, 4), (5, 5)]).save(workspace.folder / "messy.safetensors")
+    argv = ("condense", "messy.safetensors", "--nodes", 6, "--method", "random", "--force")
+    loud, quiet, machine = gcond(*argv), gcond(*argv, "--quiet"), gcond(*argv, "--json")
+    assert "note: messy: 2 self-loops were dropped\n" in loud.err
+    assert quiet.err == ""
+    assert "messy-random-6.safetensors" in quiet.out
+    assert "self-loops" in machine.err
+    parsed(machine)
+
+
+def test_force_replaces_and_the_same_seed_gives_the_same_graph(workspace, gcond):
+    argv = ("condense", workspace.source, "--nodes", 6, "--method", "random", "-o", "again.safetensors")
+    assert gcond(*argv).code == 0
+    first = CondensedGraph.load("again.safetensors").sha256
+    assert gcond(*argv).code == 2
+    assert gcond(*argv, "--force").code == 0
+    assert CondensedGraph.load("again.safetensors").sha256 == first
+    assert gcond(*argv, "--force", "--seed", 1).code == 0
+    assert CondensedGraph.load("again.safetensors").sha256 != first
+
+
+def test_settings_reach_the_method_in_both_spellings(workspace, gcond):
+    argv = ("condense", workspace.source, "--nodes", 6, "--method", "herding", "--json")
+    together = parsed(gcond(*argv, "-o", "a.safetensors", "--set", "epochs=3", "hidden=4"))
+    apart = parsed(gcond(*argv, "-o", "b.safetensors", "--set", "epochs=3", "--set", "hidden=4"))
+    assert together["settings"] == apart["settings"]
+    assert (together["settings"]["epochs"], together["settings"]["hidden"]) == (3, 4)
+
+
+def test_inspect_a_source(workspace, gcond):
+    found = parsed(gcond("inspect", workspace.source, "--json"))
+    assert (found["kind"], found["name"], found["setting"]) == ("source", "tiny", "transductive")
+    assert found["split"] == {"train": 30, "val": 15, "test": 15}
+    assert found["sha256"] == SourceGraph.load(workspace.source).sha256
+    shown = gcond("inspect", workspace.source).out
+    assert "tiny" in shown
+    assert "30 train, 15 val, 15 test" in shown
+
+
+def test_inspect_says_where_a_graph_comes_from(workspace, gcond):
+    shown = gcond("inspect", workspace.small).out
+    provenance = CondensedGraph.load(workspace.small).provenance
+    for word in (
+        "random",
+        "seed 0",
+        __version__,
+        "transductive",
+        provenance.source["sha256"][:12],
+        "90.0 % fewer nodes",
+    ):
+        assert word in shown
+
+
+def test_inspect_and_evaluate_a_graph_without_provenance(workspace, gcond):
+    plain = CondensedGraph(torch.ones(3, 8), torch.arange(3), torch.empty(2, 0, dtype=torch.long), torch.empty(0))
+    plain.save("plain.safetensors")
+    found = parsed(gcond("inspect", "plain.safetensors", "--json"))
+    assert (found["method"], found["source_statistics"], found["reduction"]) == (None, None, {})
+    assert gcond("inspect", "plain.safetensors").code == 0
+    outcome = gcond("evaluate", "plain.safetensors", "--on", workspace.source, *QUICK)
+    assert outcome.code == 0
+    assert "not recorded" in outcome.err
+
+
+def test_propagate(workspace, gcond):
+    found = parsed(gcond("propagate", workspace.source, "--hops", 3, "-o", "h.npy", "--json"))
+    graph = SourceGraph.load(workspace.source)
+    inputs = Inputs(graph.x, graph.adjacency)
+    expected = graph.x
+    for _ in range(3):
+        expected = matmul(inputs.gcn, expected)
+    np.testing.assert_allclose(np.load("h.npy"), expected.numpy(), rtol=1e-5)
+    assert (found["out"], found["hops"], found["shape"], found["dtype"]) == ("h.npy", 3, [60, 8], "float32")
+    assert "60 nodes" in gcond("propagate", workspace.source, "-o", "h.npy", "--force").out
+
+
+def test_lists_of_what_there_is(workspace, gcond):
+    ways = parsed(gcond("methods", "--json"))["methods"]
+    assert {way["name"] for way in ways} == set(methods.available())
+    networks = parsed(gcond("models", "--json"))["models"]
+    assert {network["name"] for network in networks} == set(models.available())
+    datasets = parsed(gcond("datasets", "--json"))["datasets"]
+    cora = next(dataset for dataset in datasets if dataset["name"] == "cora")
+    assert (cora["nodes"], cora["classes"]) == (2708, 7)
+    for name, entries in (("methods", ways), ("models", networks), ("datasets", datasets)):
+        shown = gcond(name).out
+        assert all(entry["name"] in shown for entry in entries)
+
+
+@pytest.mark.parametrize("command", ["methods", "models", "datasets"])
+def test_a_quiet_command_says_nothing_on_stderr(command, workspace, gcond):
+    assert gcond(command, "--quiet").err == ""
+
+
+def test_threads_and_device_are_applied(workspace, gcond, monkeypatch):
+    seen = []
+    monkeypatch.setattr("torch.set_num_threads", seen.append)
+    assert gcond("methods", "--threads", 2, "--device", "cpu").code == 0
+    assert seen[0] == 2
+
+
+def test_version(gcond):
+    assert gcond("--version").out == f"gcond {__version__}\n"
+
+
+def test_the_recipe_tells_models_apart_where_they_differ():
+    def score(model, **recipe):
+        return Score(model, {}, recipe, 0.5, 0.0, (0.5,), 0.5, 1.0)
+
+    assert shared_recipe([score("gcn", epochs=600, lr=0.1)]) == {"epochs": 600, "lr": 0.1}
+    both = [score("gcn", epochs=600, lr=0.1), score("gat", epochs=3000, lr=0.1)]
+    assert shared_recipe(both) == {"epochs": {"gcn": 600, "gat": 3000}, "lr": 0.1}
+
+
+def test_the_demo_compares_every_method_with_the_whole_graph(workspace, gcond, monkeypatch):
+    # The real demo takes its graph and recipe as they are; here both are small.
+    quick = evaluate
+
+    def few_epochs(*args, **options):
+        return quick(*args, **(options | {"recipe": {"epochs": 3}, "runs": 2}))
+
+    monkeypatch.setattr("gcond.cli.demo.DATASET", str(workspace.source))
+    monkeypatch.setattr("gcond.cli.demo.NODES", 6)
+    monkeypatch.setattr("gcond.evaluation.evaluate", few_epochs)
+    found = parsed(gcond("demo", "--json"))
+    assert [row["method"] for row in found["rows"]][0] is None
+    assert {row["method"] for row in found["rows"][1:]} == set(methods.available())
+    for row in found["rows"][1:]:
+        recorded = CondensedGraph.load(row["out"]).provenance.scores
+        assert recorded[0]["mean"] == row["mean"]
+        assert row["share"] == pytest.approx(row["mean"] / found["rows"][0]["mean"])
+    shown = gcond("demo").out
+    assert "whole graph" in shown
+    following = [line.strip() for line in shown.splitlines() if line.startswith("  gcond inspect")]
+    assert gcond(*following[0].split()[1:]).code == 0

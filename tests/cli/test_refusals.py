@@ -1,0 +1,559 @@
+"""Whatever a person can get wrong: exit code 2, one helpful line on stderr, an empty stdout, nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import pickle
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+import safetensors.torch
+import torch
+from cli_workspace import Workspace, build_tiny
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line to be refused, and the words that the refusal must contain."""
+
+    name: str
+    argv: Callable[[Workspace], list[object]]
+    words: tuple[str, ...]
+
+
+CASES: list[Case] = []
+
+
+def refused(*words: str):
+    """Register a function that prepares a workspace and gives the command line."""
+
+    def register(function):
+        CASES.append(Case(function.__name__, function, words))
+        return function
+
+    return register
+
+
+def line(name: str, text: str, *words: str) -> None:
+    """A case in one line of shell; SOURCE, SMALL and OUT stand for the workspace's own."""
+
+    def argv(w: Workspace) -> list[object]:
+        known = {"SOURCE": w.source, "SMALL": w.small, "OUT": w.out}
+        return [known.get(word, word) for word in text.split()]
+
+    CASES.append(Case(name, argv, words))
+
+
+# --- the command line itself
+line("unknown command", "frobnicate", "unknown command 'frobnicate'", "condense, evaluate")
+line("misspelt command", "condence SOURCE", "did you mean 'condense'?")
+line("unknown option before a command", "--frobnicate", "--frobnicate")
+line("unknown option", "condense SOURCE --nodes 6 --frobnicate", "no option '--frobnicate'", "condense --help")
+line("misspelt option", "condense SOURCE --node 6", "did you mean '--nodes'?")
+line("no source", "condense --nodes 6", "needs SOURCE")
+line("source swallowed by --set", "condense --nodes 6 --set a=1 SOURCE", "needs SOURCE before --set")
+line("option without its value", "condense SOURCE --nodes", "--nodes needs a value")
+line("--set without its value", "condense SOURCE --nodes 6 --set", "--set needs a value")
+line("one word too many", "condense SOURCE other --nodes 6", "'other'")
+line("option twice", "condense SOURCE --nodes 6 --nodes 7", "--nodes is given more than once")
+line("nodes not a number", "condense SOURCE --nodes six", "--nodes cannot be 'six'", "whole number")
+line("nodes not whole", "condense SOURCE --nodes 6.5", "--nodes cannot be '6.5'", "whole number")
+line("seed not a number", "condense SOURCE --nodes 6 --seed lucky", "--seed cannot be 'lucky'")
+line("unknown setting", "condense SOURCE --nodes 6 --setting deductive", "deductive", "transductive or inductive")
+line("flag with a value", "condense SOURCE --nodes 6 --json=perhaps", "--json cannot be 'perhaps'")
+line("inspect nothing", "inspect", "needs FILE")
+line("propagate to nowhere", "propagate SOURCE", "needs --out")
+line("list with an argument", "methods herding", "'herding'")
+
+# --- what evaluate is asked to do
+line("evaluate nothing", "evaluate", "--on SOURCE", "--whole SOURCE")
+line("evaluate both", "evaluate SMALL --whole SOURCE", "either")
+line("evaluate without a source", "evaluate SMALL", "add --on SOURCE")
+line("whole graph on another", "evaluate --whole SOURCE --on SOURCE", "--on goes with a condensed file")
+line("no runs", "evaluate SMALL --on SOURCE --runs 0", "0 runs", "1 or more")
+line("runs not a number", "evaluate SMALL --on SOURCE --runs many", "--runs cannot be 'many'")
+line("unknown model", "evaluate SMALL --on SOURCE --models chebi", "unknown model 'chebi'", "did you mean 'cheby'?")
+line("no model", "evaluate SMALL --on SOURCE --models ,", "names no model", "gcn")
+line("unknown recipe setting", "evaluate SMALL --on SOURCE --set epoch=9", "no setting 'epoch'", "'epochs'")
+line("recipe setting of the wrong type", "evaluate SMALL --on SOURCE --set epochs=many", "epochs='many'")
+line("no epochs", "evaluate SMALL --on SOURCE --set epochs=0", "epochs must be at least 1")
+line("dropout above one", "evaluate SMALL --on SOURCE --set dropout=1.5", "dropout", "below 1")
+line("learning rate not a number", "evaluate SMALL --on SOURCE --set lr=nan", "lr=nan", "finite")
+line("unknown selection", "evaluate SMALL --on SOURCE --set select=best", "select='best'", "best-validation")
+line("assignment without a value", "evaluate SMALL --on SOURCE --set epochs", "key=value", "'epochs'")
+
+# --- budgets
+line("no budget", "condense SOURCE", "either --ratio or --nodes")
+line("two budgets", "condense SOURCE --ratio 10% --nodes 6", "either --ratio or --nodes")
+line("ratio in words", "condense SOURCE --ratio tenth", "ratio 'tenth' is not a number", "2.6%")
+line("ratio above one", "condense SOURCE --ratio 1.5", "ratio 1.5 is not between 0 and 1")
+line("ratio above 100 %", "condense SOURCE --ratio 150%", "ratio 150% is not between 0 and 1")
+line("ratio zero", "condense SOURCE --ratio 0", "ratio 0 is not between 0 and 1")
+line("ratio negative", "condense SOURCE --ratio=-0.1", "ratio -0.1 is not between 0 and 1")
+line("ratio nan", "condense SOURCE --ratio nan", "ratio nan is not between 0 and 1")
+line("ratio too small", "condense SOURCE --ratio 2%", "ratio 2% of 60 nodes is 1 nodes", "--nodes 3 or more")
+line("nodes too few", "condense SOURCE --nodes 2", "2 nodes are too few for 3 classes", "--nodes 3")
+line("nodes negative", "condense SOURCE --nodes -6", "-6 nodes are too few")
+line("nodes too many", "condense SOURCE --nodes 31", "more than the 30 labelled", "--nodes 30")
+
+# --- names
+line("unknown method", "condense SOURCE --nodes 6 --method hoarding", "unknown method", "did you mean 'herding'?")
+line("unknown method setting", "condense SOURCE --nodes 6 --method random --set depth=3", "no setting 'depth'")
+line("method setting of the wrong type", "condense SOURCE --nodes 6 --set epochs=many", "epochs='many'", "integer")
+line("method setting out of range", "condense SOURCE --nodes 6 --set dropout=1", "dropout", "below 1")
+line("unknown data set", "condense corra --nodes 6", "corra", "cora")
+line("no such path", "condense graphs/mine --nodes 6", "graphs/mine")
+line("no such file to inspect", "inspect nothing.safetensors", "there is no file 'nothing.safetensors'")
+line("no such file to evaluate", "evaluate nothing.safetensors --on SOURCE", "there is no file 'nothing.safetensors'")
+line("a folder to inspect", "inspect OUT", "is a folder")
+line("unknown device", "methods --device gpu", "unknown device 'gpu'", "auto, cpu or cuda:0")
+line("device of no number", "models --device cuda:first", "unknown device 'cuda:first'")
+line("no threads", "methods --threads 0", "0 threads", "1 or more")
+line("threads not a number", "methods --threads two", "--threads cannot be 'two'")
+line("threads not whole", "methods --threads 1.5", "--threads cannot be '1.5'")
+line("memory not a size", "propagate SOURCE -o OUT/x.npy --memory lots", "memory 'lots' is not a size", "500MB")
+line("memory too small", "propagate SOURCE -o h.npy --memory 1KB", "too small", "MB")
+line("hops negative", "propagate SOURCE -o h.npy --hops=-1", "-1 hops", "0 or more")
+line("--on with a source", "inspect SOURCE --on SOURCE", "--on goes with a condensed file")
+
+
+@refused("device 'cuda:99' is not there")
+def device_that_is_not_there(w):
+    return ["condense", w.source, "--nodes", 6, "--device", "cuda:99"]
+
+
+# --- files where a condensed graph belongs
+@refused("cut short", "cannot be read")
+def condensed_cut_short(w):
+    return ["evaluate", w.file("cut.safetensors", w.small.read_bytes()[:-100]), "--on", w.source]
+
+
+@refused("cannot be read")
+def condensed_cut_in_its_header(w):
+    return ["inspect", w.file("cut.safetensors", w.small.read_bytes()[:40])]
+
+
+@refused("it is empty")
+def condensed_empty(w):
+    return ["inspect", w.file("empty.safetensors", b"")]
+
+
+@refused("Python pickle", "never opens")
+def condensed_pickle(w):
+    return ["inspect", w.file("graph.safetensors", pickle.dumps({"x": [1.0]}))]
+
+
+@refused("zip archive")
+def condensed_zip(w):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("x", "1")
+    return ["evaluate", w.file("graph.pt", buffer.getvalue()), "--on", w.source]
+
+
+@refused("gcond did not write it")
+def condensed_foreign(w):
+    safetensors.torch.save_file({"x": torch.ones(2)}, w.folder / "foreign.safetensors")
+    return ["inspect", w.folder / "foreign.safetensors"]
+
+
+@refused("damaged metadata")
+def condensed_metadata_not_json(w):
+    safetensors.torch.save_file({"x": torch.ones(2)}, w.folder / "odd.safetensors", {"gcond": "{"})
+    return ["inspect", w.folder / "odd.safetensors"]
+
+
+@refused("damaged metadata")
+def condensed_provenance_of_the_wrong_shape(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: m.update(provenance={"method": "random"}))]
+
+
+@refused("format 99", "upgrade gcond")
+def condensed_from_the_future(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: m.update(format=99))]
+
+
+@refused("lacks the tensor 'y'")
+def condensed_without_labels(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: t.pop("y"))]
+
+
+@refused("'extra'", "does not know")
+def condensed_with_an_unknown_tensor(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: t.update(extra=torch.ones(1)))]
+
+
+@refused("x is torch.float64", "float32")
+def condensed_features_of_the_wrong_dtype(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: t.update(x=t["x"].double()))]
+
+
+@refused("y is torch.int32", "int64")
+def condensed_labels_of_the_wrong_dtype(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: t.update(y=t["y"].int()))]
+
+
+@refused("x has numbers that are not finite")
+def condensed_features_nan(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: t["x"].fill_(torch.nan))]
+
+
+@refused("label 9 is out of range", "3 classes")
+def condensed_label_out_of_range(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: t["y"].fill_(9))]
+
+
+@refused("names node 99", "6 nodes")
+def condensed_edge_beyond_the_last_node(w):
+    edges = {"edge_index": torch.tensor([[0], [99]]), "edge_weight": torch.ones(1)}
+    return ["inspect", w.tampered(w.small, lambda t, m: t.update(edges))]
+
+
+@refused("negative")
+def condensed_weight_negative(w):
+    edges = {"edge_index": torch.tensor([[0], [1]]), "edge_weight": -torch.ones(1)}
+    return ["inspect", w.tampered(w.small, lambda t, m: t.update(edges))]
+
+
+@refused("self-loops")
+def condensed_self_loop(w):
+    edges = {"edge_index": torch.tensor([[1], [1]]), "edge_weight": torch.ones(1)}
+    return ["inspect", w.tampered(w.small, lambda t, m: t.update(edges))]
+
+
+@refused("holds a source graph", "condensed graph is needed")
+def source_where_condensed_is_needed(w):
+    return ["evaluate", w.source, "--on", w.source]
+
+
+# --- files where a source graph belongs
+@refused("condensed")
+def condensed_where_a_source_is_needed(w):
+    return ["condense", w.small, "--nodes", 3]
+
+
+@refused("condensed")
+def condensed_as_its_own_source(w):
+    return ["evaluate", w.small, "--on", w.small]
+
+
+@refused("cut.safetensors")
+def source_cut_short(w):
+    return ["condense", w.file("cut.safetensors", w.source.read_bytes()[:-100]), "--nodes", 6]
+
+
+@refused("graph.safetensors")
+def source_empty(w):
+    return ["condense", w.file("graph.safetensors", b""), "--nodes", 6]
+
+
+@refused("notes.txt")
+def source_of_an_unknown_kind(w):
+    return ["condense", w.file("notes.txt", "hello"), "--nodes", 6]
+
+
+@refused("empty")
+def source_in_an_empty_folder(w):
+    (w.folder / "empty").mkdir()
+    return ["condense", w.folder / "empty", "--nodes", 6]
+
+
+@refused("label 7 is out of range", "3 classes")
+def source_label_out_of_range(w):
+    return ["condense", w.tampered(w.source, lambda t, m: t["y"].fill_(7)), "--nodes", 6]
+
+
+@refused("label -2 is out of range")
+def source_label_below_minus_one(w):
+    return ["condense", w.tampered(w.source, lambda t, m: t["y"].fill_(-2)), "--nodes", 6]
+
+
+@refused("adjacency", "do not fit together")
+def source_edge_beyond_the_last_node(w):
+    return ["condense", w.tampered(w.source, lambda t, m: t["adjacency.indices"].fill_(60)), "--nodes", 6]
+
+
+@refused("weight -1", "not be negative")
+def source_weight_negative(w):
+    return ["condense", w.tampered(w.source, lambda t, m: t["adjacency.values"].fill_(-1)), "--nodes", 6]
+
+
+@refused("nan", "finite")
+def source_features_nan(w):
+    return ["condense", w.tampered(w.source, lambda t, m: t["x"][3, 2].fill_(torch.nan)), "--nodes", 6]
+
+
+@refused("inf", "finite")
+def source_features_infinite(w):
+    return ["propagate", w.tampered(w.source, lambda t, m: t["x"][3, 2].fill_(torch.inf)), "-o", "h.npy"]
+
+
+@refused("no training node of class 2")
+def source_without_training_nodes_of_a_class(w):
+    def forget(tensors, metadata):
+        tensors["train_mask"] &= tensors["y"] != 2
+
+    return ["condense", w.tampered(w.source, forget), "--nodes", 6]
+
+
+@refused("no training node")
+def source_without_training_nodes(w):
+    return ["condense", w.tampered(w.source, lambda t, m: t["train_mask"].fill_(False)), "--nodes", 6]
+
+
+@refused("both train and test", "must not overlap")
+def source_masks_overlap(w):
+    return ["condense", w.tampered(w.source, lambda t, m: t["test_mask"].fill_(True)), "--nodes", 6]
+
+
+@refused("labels", "60 nodes")
+def source_labels_too_short(w):
+    return ["condense", w.tampered(w.source, lambda t, m: t.update(y=t["y"][:10].clone())), "--nodes", 6]
+
+
+@refused("lacks", "test_mask")
+def source_without_a_mask(w):
+    return ["condense", w.tampered(w.source, lambda t, m: t.pop("test_mask")), "--nodes", 6]
+
+
+@refused("unknown setting 'deductive'")
+def source_of_an_unknown_setting(w):
+    return ["condense", w.tampered(w.source, lambda t, m: m.update(setting="deductive")), "--nodes", 6]
+
+
+@refused("already made undirected")
+def source_that_cannot_be_directed_again(w):
+    return ["condense", w.source, "--nodes", 6, "--directed"]
+
+
+# --- tables of a person's own
+def tables(w: Workspace, nodes: str, edges: str = "source,target\\na,b\\n") -> list[object]:
+    """A folder of tables from one-line texts, and the command that condenses it."""
+    folder = w.folder / "mine"
+    folder.mkdir()
+    (folder / "nodes.csv").write_text(nodes.replace("\\n", "\n").replace(" ", "\n"))
+    (folder / "edges.csv").write_text(edges.replace("\\n", "\n").replace(" ", "\n"))
+    return ["condense", folder, "--nodes", 6]
+
+
+GOOD = "id,label,split,f a,0,train,1.5 b,1,train,2.5 c,0,val,3 d,1,test,4 "
+
+
+@refused("'a' appears more than once")
+def table_with_a_duplicate_id(w):
+    return tables(w, GOOD.replace(" b,", " a,"))
+
+
+@refused("names the target 'z'", "no such id")
+def table_with_an_edge_to_nobody(w):
+    return tables(w, GOOD, "source,target a,z ")
+
+
+@refused("no column 'label'")
+def table_without_labels(w):
+    return tables(w, GOOD.replace("label", "colour"))
+
+
+@refused("no feature column")
+def table_without_features(w):
+    return tables(w, "id,label,split a,0,train b,1,train ")
+
+
+@refused("not numeric")
+def table_with_features_in_words(w):
+    return tables(w, GOOD.replace("2.5", "large"))
+
+
+@refused("the column 'f'", "row 2", "needs a number")
+def table_with_a_feature_that_is_no_number(w):
+    return tables(w, GOOD.replace("2.5", "nan"))
+
+
+@refused("inf", "finite")
+def table_with_an_infinite_feature(w):
+    return tables(w, GOOD.replace("2.5", "inf"))
+
+
+@refused("out of range")
+def table_with_a_negative_label(w):
+    return tables(w, GOOD.replace("b,1", "b,-5"))
+
+
+@refused("split 'training'", "is unknown", "train, val, test")
+def table_with_an_unknown_split(w):
+    return tables(w, GOOD.replace("train", "training"))
+
+
+@refused("no training node of class")
+def table_without_training_nodes_of_a_class(w):
+    return tables(w, GOOD.replace("b,1,train", "b,1,val"))
+
+
+@refused("weight -2", "not be negative")
+def table_with_a_negative_weight(w):
+    return tables(w, GOOD, "source,target,weight a,b,-2 ")
+
+
+@refused("no edges.parquet or edges.csv")
+def table_of_edges_missing(w):
+    argv = tables(w, GOOD)
+    (w.folder / "mine" / "edges.csv").unlink()
+    return argv
+
+
+@refused("nodes.csv")
+def table_with_a_broken_row(w):
+    return tables(w, GOOD + "e,1 ")
+
+
+@refused("is one table", "give its folder")
+def table_given_alone(w):
+    tables(w, GOOD)
+    return ["condense", w.folder / "mine" / "nodes.csv", "--nodes", 6]
+
+
+# --- a condensed graph and a source that do not belong together
+@refused("8 features", "5")
+def features_do_not_match(w):
+    build_tiny(features=5).save(w.folder / "other.safetensors")
+    return ["evaluate", w.small, "--on", w.folder / "other.safetensors", "--quiet"]
+
+
+@refused("3 classes", "4")
+def classes_do_not_match(w):
+    build_tiny(classes=4).save(w.folder / "other.safetensors")
+    return ["evaluate", w.small, "--on", w.folder / "other.safetensors", "--quiet"]
+
+
+@refused("no test nodes")
+def nothing_to_test_on(w):
+    build_tiny(test=torch.zeros(60, dtype=torch.bool)).save(w.folder / "other.safetensors")
+    return ["evaluate", w.small, "--on", w.folder / "other.safetensors", "--quiet"]
+
+
+# --- places to write to
+@refused("the folder", "nowhere", "does not exist")
+def output_folder_missing(w):
+    return ["condense", w.source, "--nodes", 6, "-o", w.folder / "nowhere" / "small.safetensors"]
+
+
+@refused("it is a folder")
+def output_is_a_folder(w):
+    return ["condense", w.source, "--nodes", 6, "-o", w.out]
+
+
+@refused("is not a folder")
+def output_folder_is_a_file(w):
+    return ["condense", w.source, "--nodes", 6, "-o", w.source / "small.safetensors"]
+
+
+@refused("cannot write '/proc/small.safetensors'")
+def output_folder_not_writable(w):
+    return ["condense", w.source, "--nodes", 6, "-o", "/proc/small.safetensors"]
+
+
+@refused("exists already", "--force")
+def output_exists(w):
+    return ["condense", w.source, "--nodes", 6, "-o", w.small]
+
+
+@refused("exists already", "--force")
+def output_of_the_default_name_exists(w):
+    w.file("tiny-random-6.safetensors", "precious")
+    return ["condense", w.source, "--nodes", 6, "--method", "random"]
+
+
+@refused("is the source itself")
+def output_is_the_source(w):
+    return ["condense", w.source, "--nodes", 6, "-o", w.source, "--force"]
+
+
+@refused("the folder", "does not exist")
+def propagation_folder_missing(w):
+    return ["propagate", w.source, "-o", w.folder / "nowhere" / "h.npy"]
+
+
+@refused("exists already")
+def propagation_exists(w):
+    return ["propagate", w.source, "-o", w.file("h.npy", "precious")]
+
+
+@refused("the folder", "does not exist")
+def trials_folder_missing(w):
+    return ["evaluate", w.small, "--on", w.source, "--trials", w.folder / "nowhere" / "trials.jsonl"]
+
+
+@refused("it is a folder")
+def trials_is_a_folder(w):
+    return ["evaluate", w.small, "--on", w.source, "--trials", w.out]
+
+
+@refused("not a file of trials")
+def trials_is_something_else(w):
+    return ["evaluate", w.small, "--on", w.source, "--trials", w.file("trials.jsonl", '{"a": 1}\n')]
+
+
+@refused("cannot write", "is not a folder")
+def demo_folder_is_a_file(w):
+    return ["demo", "-o", w.source / "demo"]
+
+
+def test_there_are_many_cases_and_each_is_its_own():
+    assert len({case.name for case in CASES}) == len(CASES) >= 40
+
+
+@pytest.mark.parametrize("machine_readable", [False, True], ids=["", "json"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+def test_bad_input_is_refused_in_one_line(case, machine_readable, workspace, gcond):
+    argv = [*case.argv(workspace), *(["--json"] if machine_readable else [])]
+    before = workspace.contents()
+    outcome = gcond(*argv)
+    assert outcome.out == ""
+    assert outcome.err.startswith("gcond: ")
+    assert outcome.err.count("\n") == 1
+    for word in case.words:
+        assert word in outcome.err
+    assert outcome.code == 2
+    assert workspace.contents() == before
+
+
+@pytest.mark.parametrize("argv", [["condense", "SOURCE", "--nodes", "6", "-o", "out/new.safetensors"]])
+@pytest.mark.parametrize("stage", ["before", "during"])
+def test_a_full_disk(argv, stage, workspace, gcond, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if stage == "before":
+        monkeypatch.setattr("gcond.storage.tempfile.mkstemp", full)
+    else:
+        monkeypatch.setattr("safetensors.torch.save_file", full)
+    before = workspace.contents()
+    outcome = gcond(*[workspace.source if word == "SOURCE" else word for word in argv])
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == "gcond: cannot write 'out/new.safetensors': the disk is full\n"
+    assert workspace.contents() == before
+
+
+def test_a_full_disk_while_scores_are_recorded_keeps_the_graph(workspace, gcond, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    before = workspace.contents()
+    outcome = gcond("evaluate", workspace.small, "--on", workspace.source, "--runs", 1, "--set", "epochs=1")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "the disk is full" in outcome.err
+    assert workspace.contents() == before
+
+
+def test_a_bug_keeps_its_traceback(workspace, gcond, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("this is a bug")
+
+    monkeypatch.setattr("gcond.statistics.describe", broken)
+    with pytest.raises(RuntimeError, match="this is a bug"):
+        gcond("inspect", workspace.small)

@@ -1,0 +1,220 @@
+"""What every method promises. A new file in ``gcond/methods`` comes under this suite by being there."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+
+import pytest
+import scipy.sparse
+import torch
+from torch_geometric.utils import subgraph
+
+from gcond import methods
+from gcond.artefact import CondensedGraph
+from gcond.condensing import condense
+from gcond.errors import GcondError
+from gcond.sparse import SparseMatrix, gather_rows
+from gcond.storage import read_tensors
+
+# Settings that make a run short, for whichever of them a method has; probe_every=0 turns validation off.
+QUICK = {"epochs": 4, "hidden": 8, "outer": 2, "inner": 1, "probe_every": 0}
+NODES = 13
+
+pytestmark = pytest.mark.parametrize("name", sorted(methods.available()))
+
+
+def quick(name, **changes):
+    fields = {field.name for field in dataclasses.fields(methods.find(name))}
+    return {key: value for key, value in (QUICK | changes).items() if key in fields}
+
+
+def run(graph, name, seed=0, nodes=NODES, **changes):
+    return condense(graph, method=name, nodes=nodes, seed=seed, **quick(name, **changes))
+
+
+def kinds(make_graph, setting):
+    """Graphs of every sort a method may meet in ``setting``."""
+    yield make_graph(setting)
+    yield make_graph(setting, features=60, density=0.05)
+    yield make_graph(setting, weighted=True)
+
+
+def assert_same_tensors(first, second):
+    assert first.keys() == second.keys()
+    for key, tensor in first.items():
+        assert tensor.dtype == second[key].dtype
+        assert torch.equal(tensor, second[key]), key
+
+
+def fingerprint(graph):
+    """Every tensor of a source graph, hashed by hand."""
+    digest = hashlib.sha256()
+    parts = [graph.y, graph.train_mask, graph.val_mask, graph.test_mask]
+    for matrix in (graph.x, graph.adjacency):
+        parts += [matrix.indptr, matrix.indices, matrix.values] if isinstance(matrix, SparseMatrix) else [matrix]
+    for part in parts:
+        digest.update(part.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def poison_labels(graph, mask):
+    """``graph`` with the labels in ``mask`` permuted."""
+    y = graph.y.clone()
+    index = mask.nonzero().squeeze(1)
+    y[index] = y[index[torch.randperm(len(index), generator=torch.Generator().manual_seed(99))]]
+    assert not torch.equal(y, graph.y)
+    return dataclasses.replace(graph, y=y)
+
+
+def poison_nodes(graph, mask):
+    """``graph`` with other features, labels and edges wherever a node in ``mask`` takes part."""
+    stream = torch.Generator().manual_seed(99)
+    n = graph.num_nodes
+    dense = graph.x.to_dense() if isinstance(graph.x, SparseMatrix) else graph.x.clone()
+    dense[mask] = 1e3 * torch.randn(int(mask.sum()), graph.num_features, generator=stream)
+    x = SparseMatrix.from_scipy(scipy.sparse.csr_matrix(dense.numpy())) if isinstance(graph.x, SparseMatrix) else dense
+    y = torch.where(mask, torch.randint(graph.num_classes, (n,), generator=stream), graph.y)
+    touched = mask[:, None] | mask[None, :]
+    garbage = 5 * (torch.rand(n, n, generator=stream) < 0.3).float().triu(1)
+    adjacency = torch.where(touched, garbage + garbage.T, graph.adjacency.to_dense())
+    sparse = SparseMatrix.from_scipy(scipy.sparse.csr_matrix(adjacency.numpy()), symmetric=True)
+    return dataclasses.replace(graph, x=x, y=y, adjacency=sparse)
+
+
+def test_describes_itself(name):
+    method = methods.find(name)
+    assert method.__doc__.strip()
+    assert not method.__doc__.startswith(method.__name__ + "(")  # what dataclass writes where nobody did
+    assert method.name == name
+    assert method.summary
+    assert "\n" not in method.summary
+    assert method.citation
+    assert method.kind in ("selected", "merged", "learned")
+    assert method.__dataclass_params__.frozen
+
+
+def test_same_seed_same_result(name, setting, make_graph, tmp_path):
+    for number, graph in enumerate(kinds(make_graph, setting)):
+        again = dataclasses.replace(graph)  # without anything the first run may have cached
+        first, second = run(graph, name, seed=5), run(again, name, seed=5)
+        assert first.sha256 == second.sha256
+        first.save(tmp_path / f"a{number}")
+        second.save(tmp_path / f"b{number}")
+        assert_same_tensors(read_tensors(tmp_path / f"a{number}")[0], read_tensors(tmp_path / f"b{number}")[0])
+
+
+def test_global_random_state_is_neither_read_nor_changed(name, graph):
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    first = run(graph, name)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(2)
+    assert run(graph, name).sha256 == first.sha256
+
+
+def test_different_seed_different_result(name, graph):
+    if name == "random":
+        assert len({run(graph, name, seed=seed).sha256 for seed in range(5)}) == 5
+    else:
+        # A deterministic method may ignore its seed; it still records it.
+        assert run(graph, name, seed=1).provenance.seed == 1
+
+
+def test_source_graph_is_left_untouched(name, setting, make_graph):
+    for graph in kinds(make_graph, setting):
+        before = fingerprint(graph)
+        run(graph, name)
+        assert fingerprint(graph) == before
+
+
+def test_test_labels_are_never_read(name, setting, make_graph):
+    for graph in kinds(make_graph, setting):
+        assert_same_tensors(run(graph, name).tensors(), run(poison_labels(graph, graph.test_mask), name).tensors())
+
+
+def test_test_labels_are_never_read_while_probing(name, graph):
+    options = {"probe_every": 1} if "probe_every" in quick(name) else {}
+    clean, poisoned = graph, poison_labels(graph, graph.test_mask)
+    assert_same_tensors(run(clean, name, **options).tensors(), run(poisoned, name, **options).tensors())
+
+
+def test_inductive_sees_training_nodes_only(name, make_graph):
+    for graph in kinds(make_graph, "inductive"):
+        poisoned = poison_nodes(graph, ~graph.train_mask)
+        clean, dirty = run(graph, name).tensors(), run(poisoned, name).tensors()
+        assert_same_tensors(clean, dirty)
+
+
+def test_the_budget_is_met_and_every_class_is_there(name, graph):
+    for nodes in (3, 4, NODES, int(graph.train_mask.sum())):
+        result = run(graph, name, nodes=nodes)
+        assert result.num_nodes == nodes
+        assert result.hard_labels.unique().tolist() == [0, 1, 2]
+        assert result.x.shape[1] == graph.num_features
+
+
+def test_everything_is_finite_and_symmetric(name, setting, make_graph):
+    for graph in kinds(make_graph, setting):
+        result = run(graph, name)
+        for tensor in result.tensors().values():
+            assert bool(torch.isfinite(tensor.double()).all())
+        if result.num_edges:
+            adjacency = result.adjacency()
+            assert torch.equal(adjacency, adjacency.T)
+            assert not adjacency.diagonal().any()
+
+
+def test_save_then_load_gives_it_back(name, graph, tmp_path):
+    result = run(graph, name)
+    result.save(tmp_path / "small.safetensors")
+    back = CondensedGraph.load(tmp_path / "small.safetensors")
+    assert_same_tensors(result.tensors(), back.tensors())
+    assert back.provenance == result.provenance
+    assert back.sha256 == result.sha256
+
+
+def test_provenance_is_complete(name, graph):
+    provenance = run(graph, name, seed=7).provenance
+    assert provenance.method == name
+    assert provenance.seed == 7
+    assert provenance.settings == dataclasses.asdict(methods.find(name)(**quick(name)))
+    assert provenance.budget == {"nodes": NODES, "ratio": NODES / graph.budget_population}
+    assert provenance.setting == graph.setting
+    assert provenance.source["sha256"] == dataclasses.replace(graph).sha256
+    assert provenance.source["name"] == graph.name
+    assert provenance.source["nodes"] == graph.num_nodes
+    assert provenance.source["edges"] == graph.num_edges
+    assert provenance.source["features"] == graph.num_features
+    assert provenance.num_classes == 3
+    assert provenance.transform == {"kind": "none"}
+    assert provenance.cost.keys() >= {"wall_seconds", "cpu_seconds", "peak_rss_mb"}
+    assert all(value >= 0 for value in provenance.cost.values())
+    assert provenance.gcond_version
+
+
+def test_settings_refuse_unknown_keys(name, graph):
+    with pytest.raises(GcondError, match=f"method '{name}' has no setting 'no_such_setting'"):
+        condense(graph, method=name, nodes=NODES, no_such_setting=1)
+
+
+def test_selected_nodes_are_the_source_s_own(name, setting, make_graph):
+    if methods.find(name).kind != "selected":
+        assert run(make_graph(setting), name).source_index is None
+        return
+    for graph in kinds(make_graph, setting):
+        result = run(graph, name)
+        index = result.source_index
+        assert len(index.unique()) == NODES
+        assert bool(graph.train_mask[index].all())
+        assert torch.equal(result.x, gather_rows(graph.x, index))
+        assert torch.equal(result.y, graph.y[index])
+        # PyG's own induced subgraph, its nodes renamed to their place in the result.
+        data = graph.to_pyg()
+        edge_index, weight = subgraph(index, data.edge_index, data.edge_weight, num_nodes=graph.num_nodes)
+        place = torch.full((graph.num_nodes,), -1)
+        place[index] = torch.arange(NODES)
+        expected = torch.zeros(NODES, NODES)
+        expected[place[edge_index[1]], place[edge_index[0]]] = weight
+        assert edge_index.shape[1] == result.num_edges > 0
+        assert torch.equal(result.adjacency(), expected)

@@ -1,0 +1,83 @@
+"""What models read: propagated features and edges, the same from every form of adjacency."""
+
+from __future__ import annotations
+
+import pytest
+import scipy.sparse
+import torch
+
+from gcond.inputs import Chain, Inputs
+from gcond.sparse import Identity, SparseMatrix, matmul
+
+FORMS = ["gcn", "mean", "laplacian"]
+
+
+@pytest.fixture
+def x():
+    stream = torch.Generator().manual_seed(0)
+    return torch.randn(8, 5, generator=stream, dtype=torch.float64)
+
+
+@pytest.fixture
+def dense():
+    stream = torch.Generator().manual_seed(1)
+    weight = torch.rand(8, 8, generator=stream, dtype=torch.float64)
+    return torch.where(weight < 0.4, weight, 0.0).fill_diagonal_(0)
+
+
+def as_sparse(matrix):
+    return SparseMatrix.from_scipy(scipy.sparse.csr_matrix(matrix.numpy()))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("hops", [1, 3])
+@pytest.mark.parametrize("runs", [(), (2,)])
+def test_features_are_the_same_product_from_every_form(form, hops, runs, x, dense):
+    weight = torch.randn(*runs, 5, 3, dtype=torch.float64)
+    operator = getattr(Inputs(x, dense), form)
+    expected = torch.linalg.matrix_power(operator, hops) @ x @ weight
+    for adjacency in (dense, as_sparse(dense)):
+        for features in (x, as_sparse(x)):
+            found = Inputs(features, adjacency).features(form, hops)
+            torch.testing.assert_close(matmul(found, weight), expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_dense_features_are_propagated_once_and_sparse_ones_never_filled_in(form, x, dense):
+    inputs = Inputs(x, dense)
+    assert inputs.features(form, 2) is inputs.features(form, 2)
+    assert getattr(inputs, form) is getattr(inputs, form)
+    chain = Inputs(as_sparse(x), dense).features(form, 2)
+    assert isinstance(chain, Chain)
+    assert isinstance(chain.x, SparseMatrix)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_identity_propagates_as_its_dense_self(form, x):
+    bare = Inputs(x, Identity()).features(form, 3)
+    torch.testing.assert_close(bare, Inputs(x, torch.eye(8, dtype=torch.float64)).features(form, 3))
+
+
+def test_edges_are_those_of_positive_weight_and_one_loop_a_node(x, dense):
+    dense[3, 4] = 0.0
+    with_loop = dense.clone()
+    with_loop[2, 2] = 0.7
+    stored_zero = as_sparse(with_loop)
+    stored_zero.values[0] = 0.0  # an entry that is stored but weighs nothing is no edge
+    emptied = with_loop.clone()
+    emptied[stored_zero.row_index[0], stored_zero.indices[0].long()] = 0
+    for adjacency, weights in ((with_loop, with_loop), (as_sparse(with_loop), with_loop), (stored_zero, emptied)):
+        inputs = Inputs(x, adjacency)
+        target, source = inputs.edges
+        assert bool((target.diff() >= 0).all())
+        expected = {tuple(pair) for pair in weights.nonzero().tolist()} | {(i, i) for i in range(8)}
+        assert sorted(zip(target.tolist(), source.tolist(), strict=True)) == sorted(expected)
+        assert torch.equal(inputs.edge_mask == 0, inputs.pattern.csr(torch.ones(len(target))).to_dense() == 1)
+        assert torch.isneginf(inputs.edge_mask[inputs.edge_mask != 0]).all()
+    assert Inputs(x, Identity()).edges[0].tolist() == Inputs(x, Identity()).edges[1].tolist() == list(range(8))
+
+
+def test_sizes_and_device(x, dense):
+    inputs = Inputs(as_sparse(x), as_sparse(dense))
+    assert (inputs.num_nodes, inputs.num_features) == (8, 5)
+    assert inputs.to("cpu") is inputs

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import stat
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+from gcond.errors import GcondError
+from gcond.storage import (
+    FORMAT_VERSION,
+    METADATA_KEY,
+    atomic_path,
+    check_writable,
+    read_metadata_kind,
+    read_tensors,
+    write_tensors,
+)
+
+TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2]), "empty": torch.empty(2, 0)}
+METADATA = {"format": FORMAT_VERSION, "kind": "condensed", "text": "ü \" \\ \n"}
+
+
+@pytest.fixture
+def written(tmp_path):
+    path = tmp_path / "file.safetensors"
+    write_tensors(path, TENSORS, METADATA)
+    return path
+
+
+def rewrite(path, header):
+    """The file with another ``gcond`` entry in its metadata."""
+    safetensors.torch.save_file(TENSORS, path, header)
+    return path
+
+
+def test_round_trip(written):
+    tensors, metadata = read_tensors(written)
+    assert metadata == METADATA
+    assert tensors.keys() == TENSORS.keys()
+    for key, tensor in TENSORS.items():
+        assert tensors[key].dtype == tensor.dtype
+        assert torch.equal(tensors[key], tensor)
+
+
+def test_views_of_one_buffer_can_be_written(tmp_path):
+    buffer = torch.arange(12.0)
+    tensors = {"left": buffer[:4], "right": buffer[4:].view(2, 4), "all": buffer, "turned": buffer.view(3, 4).T}
+    write_tensors(tmp_path / "views", tensors, METADATA)
+    for key, tensor in read_tensors(tmp_path / "views")[0].items():
+        assert torch.equal(tensor, tensors[key])
+    assert (tmp_path / "views").stat().st_size < 1000  # a window is not written as its whole buffer
+
+
+def test_what_is_not_json_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        write_tensors(tmp_path / "nan", TENSORS, METADATA | {"score": float("nan")})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_truncation_is_refused(written, tmp_path):
+    whole = written.read_bytes()
+    short = tmp_path / "short"
+    for length in range(len(whole)):
+        short.write_bytes(whole[:length])
+        with pytest.raises(GcondError, match="it is empty" if length == 0 else "damaged, cut short or not"):
+            read_tensors(short)
+        assert read_metadata_kind(short) is None
+
+
+def test_trailing_bytes_are_refused(written):
+    written.write_bytes(written.read_bytes() + b"\0")
+    with pytest.raises(GcondError, match="cannot be read"):
+        read_tensors(written)
+
+
+def test_damaged_headers_raise_nothing_else(written, tmp_path):
+    whole = written.read_bytes()
+    header = 8 + struct.unpack("<Q", whole[:8])[0]
+    stream = np.random.default_rng(0)
+    damaged = tmp_path / "damaged"
+    refused = 0
+    for position in range(header):
+        for byte in {*stream.integers(0, 256, 3).tolist(), *b"0FIUC"} - {whole[position]}:
+            damaged.write_bytes(whole[:position] + bytes([byte]) + whole[position + 1 :])
+            try:
+                read_tensors(damaged)
+            except GcondError as error:
+                refused += 1
+                assert "\n" not in str(error)
+            read_metadata_kind(damaged)
+    assert refused > header
+
+
+def test_foreign_files(tmp_path):
+    path = tmp_path / "foreign"
+    cases = {
+        "it is empty": b"",
+        "it is a Python pickle, which gcond never opens": pickle.dumps({"x": 1}),
+        "damaged, cut short or not a safetensors file": b"node,label\n1,2\n" * 10,
+    }
+    for message, content in cases.items():
+        path.write_bytes(content)
+        with pytest.raises(GcondError, match=message):
+            read_tensors(path)
+        assert read_metadata_kind(path) is None
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_pickles_are_never_run(tmp_path, protocol):
+    class Bomb:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "exploded"),))
+
+    (tmp_path / "bomb").write_bytes(pickle.dumps(Bomb(), protocol))
+    with pytest.raises(GcondError, match="Python pickle, which gcond never opens"):
+        read_tensors(tmp_path / "bomb")
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_zip_archives(tmp_path):
+    torch.save(TENSORS, tmp_path / "torch.pt")
+    with zipfile.ZipFile(tmp_path / "plain.zip", "w") as archive:
+        archive.writestr("a", "b")
+    for name in ("torch.pt", "plain.zip"):
+        with pytest.raises(GcondError, match="it is a zip archive"):
+            read_tensors(tmp_path / name)
+
+
+def test_safetensors_of_others(tmp_path):
+    for header in (None, {"format": "pt"}):
+        with pytest.raises(GcondError, match="gcond did not write it"):
+            read_tensors(rewrite(tmp_path / "theirs", header))
+        assert read_metadata_kind(tmp_path / "theirs") is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "{}", '"x"', "[" * 100_000, '{"format": ' + "1" * 5000 + "}"])
+def test_damaged_metadata(tmp_path, text):
+    with pytest.raises(GcondError, match="has damaged metadata|and this gcond reads up to"):
+        read_tensors(rewrite(tmp_path / "file", {METADATA_KEY: text}))
+    assert read_metadata_kind(tmp_path / "file") is None
+
+
+@pytest.mark.parametrize("version", [FORMAT_VERSION + 1, 99, "1", 1.5, None])
+def test_newer_format(tmp_path, version):
+    path = rewrite(tmp_path / "new", {METADATA_KEY: json.dumps({"format": version})})
+    with pytest.raises(GcondError, match=f"has format {version}, and this gcond reads up to {FORMAT_VERSION}: upgrade"):
+        read_tensors(path)
+
+
+def test_no_file_and_folder(tmp_path):
+    with pytest.raises(GcondError, match=r"^there is no file '.*absent'$"):
+        read_tensors(tmp_path / "absent")
+    with pytest.raises(GcondError, match="is a folder, not a file written by gcond"):
+        read_tensors(tmp_path)
+    assert read_metadata_kind(tmp_path) is None
+    assert read_metadata_kind(tmp_path / "absent") is None
+
+
+def test_kind(written):
+    assert read_metadata_kind(written) == "condensed"
+
+
+def test_full_disk_leaves_the_old_file_and_no_debris(written, monkeypatch):
+    before = written.read_bytes()
+
+    def full(tensors, path, metadata):
+        path.write_bytes(b"half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.raises(GcondError, match=r"^cannot write '.*file.safetensors': the disk is full$"):
+        write_tensors(written, TENSORS, METADATA)
+    assert written.read_bytes() == before
+    assert list(written.parent.iterdir()) == [written]
+
+
+def test_full_disk_as_safetensors_says_it(written, monkeypatch):
+    def full(tensors, path, metadata):
+        path.write_bytes(b"half of it")
+        raise safetensors.SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.raises(GcondError, match="the disk is full"):
+        write_tensors(written, TENSORS, METADATA)
+    assert list(written.parent.iterdir()) == [written]
+
+
+@pytest.mark.parametrize("exception", [KeyboardInterrupt, RuntimeError, MemoryError])
+def test_interruption_leaves_the_old_file_and_no_debris(written, exception):
+    before = written.read_bytes()
+
+    def interrupted():
+        with atomic_path(written) as temporary:
+            temporary.write_bytes(b"half of it")
+            raise exception
+
+    with pytest.raises(exception):
+        interrupted()
+    assert written.read_bytes() == before
+    assert list(written.parent.iterdir()) == [written]
+
+
+def test_failed_rename_leaves_the_old_file(written, monkeypatch):
+    before = written.read_bytes()
+
+    def read_only(source, target):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", read_only)
+    with pytest.raises(GcondError, match="is not writable"):
+        write_tensors(written, TENSORS, METADATA)
+    assert written.read_bytes() == before
+    assert list(written.parent.iterdir()) == [written]
+
+
+def test_the_file_is_whole_before_it_has_its_name(tmp_path, monkeypatch):
+    seen = []
+    synced, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (seen.append("fsync"), synced(handle)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (seen.append("replace"), read_tensors(a), replace(a, b)))
+    write_tensors(tmp_path / "file", TENSORS, METADATA)
+    assert seen == ["fsync", "replace"]
+
+
+def test_places_that_cannot_be_written(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("a file")
+    cases = {
+        tmp_path / "absent" / "out": "the folder '.*absent' does not exist",
+        file / "out": "'.*file' is not a folder",
+        tmp_path: "it is a folder",
+    }
+    for place, message in cases.items():
+        with pytest.raises(GcondError, match=f"^cannot write '.*': {message}"):
+            check_writable(place)
+        with pytest.raises(GcondError, match=f"^cannot write '.*': {message}"):
+            write_tensors(place, TENSORS, METADATA)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_folder_without_permission(tmp_path, monkeypatch):
+    def refuse(**options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    for attempt in (lambda: check_writable(tmp_path / "out"), lambda: write_tensors(tmp_path / "out", TENSORS, METADATA)):
+        with pytest.raises(GcondError, match=r"^cannot write '.*out': the folder '.*' is not writable$"):
+            attempt()
+
+
+def test_checking_leaves_nothing(tmp_path):
+    check_writable(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_permissions_follow_the_umask(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        write_tensors(tmp_path / "file", TENSORS, METADATA)
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o666 & ~mask
+
+
+def test_relative_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_tensors("file", TENSORS, METADATA)
+    assert read_tensors("file")[1] == METADATA
