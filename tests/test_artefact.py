@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import struct
 
-import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -17,6 +15,7 @@ from gcond.artefact import CondensedGraph, Provenance
 from gcond.errors import GcondError
 from gcond.sparse import Identity, matmul
 from gcond.storage import read_tensors, write_tensors
+from reference.damage import damaged_headers, sentence
 
 PROVENANCE = Provenance(
     method="random",
@@ -52,7 +51,9 @@ def condensed(draw):
     """Any condensed graph: hard or soft labels, with or without edges, optional tensors, provenance."""
     n, d, classes = draw(st.integers(1, 8)), draw(st.integers(1, 5)), draw(st.integers(1, 4))
     stream = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
-    dense = torch.rand(n, n, generator=stream) * (torch.rand(n, n, generator=stream) < draw(st.sampled_from([0, 0.5, 1])))
+    dense = torch.rand(n, n, generator=stream) * (
+        torch.rand(n, n, generator=stream) < draw(st.sampled_from([0, 0.5, 1]))
+    )
     dense.fill_diagonal_(0)
     target, source = dense.nonzero(as_tuple=True)
     soft = draw(st.booleans())
@@ -226,7 +227,10 @@ LONG = torch.long
         ({"y": torch.full((4, 3), torch.nan)}, "y has numbers that are not finite"),
         ({"edge_index": torch.zeros(3, 2, dtype=LONG)}, r"edge_index is torch.int64 \[3, 2\]"),
         ({"edge_index": torch.ones(2, 4)}, "edge_index is torch.float32"),
-        ({"edge_index": torch.tensor([[0, 1, 1, 4], [1, 0, 2, 1]])}, "an edge names node 4, but there are 4 nodes, 0 to 3"),
+        (
+            {"edge_index": torch.tensor([[0, 1, 1, 4], [1, 0, 2, 1]])},
+            "an edge names node 4, but there are 4 nodes, 0 to 3",
+        ),
         ({"edge_index": torch.tensor([[0, 1, 1, -1], [1, 0, 2, 1]])}, "an edge names node -1"),
         ({"edge_index": torch.tensor([[0, 1, 1, 2], [1, 0, 1, 1]])}, "self-loops"),
         ({"edge_weight": torch.ones(3)}, r"edge_weight is torch.float32 \[3\], and must be float32 \[4\]"),
@@ -288,10 +292,9 @@ def test_a_source_graph_is_no_condensed_one(tmp_path, make_graph):
     "provenance", [3, "text", [1], {}, {"method": "x"}, {**PROVENANCE.to_json(), "num_classes": "three"}]
 )
 def test_damaged_provenance(tmp_path, provenance):
-    with pytest.raises(GcondError, match="has damaged metadata|is not a usable condensed graph"):
-        path = damage(tmp_path, provenance=provenance)
+    path = damage(tmp_path, provenance=provenance)
+    with pytest.raises(GcondError, match=r"has damaged metadata|is not a usable condensed graph"):
         CondensedGraph.load(path)
-        pytest.fail(f"{provenance} was taken")
 
 
 def test_a_later_gcond_may_add_to_the_provenance(tmp_path):
@@ -302,19 +305,13 @@ def test_a_later_gcond_may_add_to_the_provenance(tmp_path):
 def test_damaged_headers_raise_nothing_else(tmp_path):
     path = tmp_path / "g"
     small(source_index=torch.arange(4), cluster=torch.tensor([0, 1, 3])).save(path)
-    whole = path.read_bytes()
-    header = 8 + struct.unpack("<Q", whole[:8])[0]
-    stream = np.random.default_rng(0)
-    refused = 0
-    for position in range(header):
-        for byte in {*stream.integers(0, 256, 2).tolist(), *b"0FIUC"} - {whole[position]}:
-            path.write_bytes(whole[:position] + bytes([byte]) + whole[position + 1 :])
-            try:
-                CondensedGraph.load(path)
-            except GcondError as error:
-                refused += 1
-                assert "\n" not in str(error)
-    assert refused > header
+    said = []
+    for content in damaged_headers(path.read_bytes()):
+        path.write_bytes(content)
+        said.append(sentence(CondensedGraph.load, path))
+    refusals = [text for text in said if text]
+    assert len(refusals) > len(said) / 3
+    assert not any("\n" in text for text in refusals)
 
 
 def test_the_metadata_is_json_with_what_is_promised(tmp_path):

@@ -94,13 +94,13 @@ def test_percent_and_share_agree(millionths):
 
 @pytest.mark.parametrize("text", ["", "%", "half", "2,6%", "1/2", "0.1%%"])
 def test_ratio_that_is_no_number(text):
-    with pytest.raises(GcondError, match="is not a number: write for example 2.6% or 0.026"):
+    with pytest.raises(GcondError, match=r"is not a number: write for example 2.6% or 0.026"):
         parse_ratio(text)
 
 
 @pytest.mark.parametrize("text", ["0", "-1%", "1.01", "101%", "nan", "inf", 0, -0.5, 2, float("nan")])
 def test_ratio_out_of_range(text):
-    with pytest.raises(GcondError, match="is not between 0 and 1: write for example 2.6% or 0.026"):
+    with pytest.raises(GcondError, match=r"is not between 0 and 1: write for example 2.6% or 0.026"):
         parse_ratio(text)
 
 

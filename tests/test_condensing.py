@@ -49,8 +49,14 @@ def test_settings_in_text_are_recorded_as_values(make_graph):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "k-centre", "nodes": 5}, r"^unknown method 'k-centre' \(did you mean 'k-center'\?\): choose one of "),
-        ({"method": "random", "nodes": 5, "epochs": 3}, "^method 'random' has no setting 'epochs': it has no settings$"),
+        (
+            {"method": "k-centre", "nodes": 5},
+            r"^unknown method 'k-centre' \(did you mean 'k-center'\?\): choose one of ",
+        ),
+        (
+            {"method": "random", "nodes": 5, "epochs": 3},
+            "^method 'random' has no setting 'epochs': it has no settings$",
+        ),
         ({"method": "random"}, "either a ratio or a number of nodes"),
         ({"method": "random", "nodes": 2}, "2 nodes are too few for 3 classes: use --nodes 3 or more"),
         ({"method": "random", "nodes": 41}, "more than the 39 labelled ones"),
@@ -72,6 +78,6 @@ def test_one_class_and_one_node():
         val=torch.tensor([], dtype=torch.long),
         test=torch.tensor([], dtype=torch.long),
     )
-    for method in ("random", "herding", "k-center"):
-        assert condense(one, method=method, nodes=1).source_index.tolist() == [0]
-        assert condense(one.with_setting("inductive"), method=method, ratio=1).num_nodes == 1
+    for method, options in {"random": {}, "herding": {"epochs": 2}, "k-center": {"epochs": 2}}.items():
+        assert condense(one, method=method, nodes=1, **options).source_index.tolist() == [0]
+        assert condense(one.with_setting("inductive"), method=method, ratio=1, **options).num_nodes == 1

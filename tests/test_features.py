@@ -71,7 +71,8 @@ def test_standardise_reads_training_nodes_only():
 
 
 @pytest.mark.parametrize(
-    "transform", [FeatureTransform(), FeatureTransform("row-normalise"), FeatureTransform("standardise", (1.5,), (2.0,))]
+    "transform",
+    [FeatureTransform(), FeatureTransform("row-normalise"), FeatureTransform("standardise", (1.5,), (2.0,))],
 )
 def test_json_and_back(transform):
     assert FeatureTransform.from_json(json.loads(json.dumps(transform.to_json()))) == transform

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import struct
 
-import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -15,6 +12,7 @@ from gcond.features import FeatureTransform
 from gcond.graph import PARTS, SourceGraph
 from gcond.sparse import SparseMatrix
 from gcond.storage import read_tensors, write_tensors
+from reference.damage import damaged_headers, damaged_tensors, sentence
 
 
 def dense(x):
@@ -178,7 +176,9 @@ def test_to_pyg_is_a_copy(make_graph):
 def test_from_pyg_names_what_is_missing():
     data = Data(x=torch.ones(2, 1), edge_index=torch.empty(2, 0, dtype=torch.long), y=torch.tensor([0, 1]))
     data.train_mask = torch.ones(2, dtype=torch.bool)
-    with pytest.raises(GcondError, match="the PyG Data has no val_mask, test_mask: it needs x, edge_index, y and the three"):
+    with pytest.raises(
+        GcondError, match="the PyG Data has no val_mask, test_mask: it needs x, edge_index, y and the three"
+    ):
         SourceGraph.from_pyg(data)
 
 
@@ -195,7 +195,7 @@ def test_missing_pieces_of_a_file(make_graph, tmp_path, features):
     tensors, metadata = read_tensors(path)
     for name in tensors:
         write_tensors(path, {key: tensor for key, tensor in tensors.items() if key != name}, metadata)
-        with pytest.raises(GcondError, match="lacks '.*': it was not written whole by gcond"):
+        with pytest.raises(GcondError, match=r"lacks '.*': it was not written whole by gcond"):
             SourceGraph.load(path)
     for name in set(metadata) - {"format", "kind"}:
         write_tensors(path, tensors, {key: value for key, value in metadata.items() if key != name})
@@ -210,44 +210,24 @@ def test_metadata_of_other_types_raises_nothing_else(make_graph, tmp_path):
     path = tmp_path / "g"
     make_graph().save(path)
     tensors, metadata = read_tensors(path)
+    said = []
     for name in set(metadata) - {"format"}:
         for value in WRONG:
             write_tensors(path, tensors, {**metadata, name: value})
-            try:
-                SourceGraph.load(path).sha256  # noqa: B018
-            except GcondError as error:
-                assert "\n" not in str(error)
+            said.append(sentence(lambda file: SourceGraph.load(file).sha256, path))
+    refusals = [text for text in said if text]
+    assert len(refusals) > len(said) / 3
+    assert not any("\n" in text for text in refusals)
 
 
-def test_damaged_headers_raise_nothing_else(make_graph, tmp_path):
+@pytest.mark.parametrize("damage", [damaged_headers, damaged_tensors])
+def test_damaged_files_raise_nothing_else(make_graph, tmp_path, damage):
     path = tmp_path / "g"
     make_graph(features=60, density=0.05, sizes=(6, 4)).save(path)
-    whole = path.read_bytes()
-    header = 8 + struct.unpack("<Q", whole[:8])[0]
-    assert json.loads(whole[8:header])
-    stream = np.random.default_rng(0)
-    refused = 0
-    for position in range(header):
-        for byte in {*stream.integers(0, 256, 2).tolist(), *b"0FIUC"} - {whole[position]}:
-            path.write_bytes(whole[:position] + bytes([byte]) + whole[position + 1 :])
-            try:
-                SourceGraph.load(path)
-            except GcondError as error:
-                refused += 1
-                assert "\n" not in str(error)
-    assert refused > header
-
-
-def test_damaged_tensors_raise_nothing_else(make_graph, tmp_path):
-    path = tmp_path / "g"
-    make_graph(sizes=(6, 4)).save(path)
-    whole = path.read_bytes()
-    header = 8 + struct.unpack("<Q", whole[:8])[0]
-    stream = np.random.default_rng(0)
-    for position in range(header, len(whole), 2):
-        byte = int(stream.integers(0, 256))
-        path.write_bytes(whole[:position] + bytes([byte]) + whole[position + 1 :])
-        try:
-            SourceGraph.load(path)
-        except GcondError as error:
-            assert "\n" not in str(error)
+    said = []
+    for content in damage(path.read_bytes()):
+        path.write_bytes(content)
+        said.append(sentence(SourceGraph.load, path))
+    refusals = [text for text in said if text]
+    assert len(refusals) > len(said) / 5
+    assert not any("\n" in text for text in refusals)

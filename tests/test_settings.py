@@ -45,7 +45,10 @@ def test_text_and_values_are_one_path(epochs, lr, kind, flag):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"epoch": 1}, "it has no setting 'epoch' (did you mean 'epochs'?): its settings are epochs, lr, kind, flag, name"),
+        (
+            {"epoch": 1},
+            "it has no setting 'epoch' (did you mean 'epochs'?): its settings are epochs, lr, kind, flag, name",
+        ),
         ({"zzz": 1}, "it has no setting 'zzz': its settings are epochs, lr, kind, flag, name"),
         ({"epochs": "many"}, "it: setting epochs='many' is not usable: input should be a valid integer"),
         ({"epochs": 1.5}, "it: setting epochs=1.5 is not usable: input should be a valid integer"),

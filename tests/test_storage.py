@@ -5,10 +5,8 @@ import json
 import os
 import pickle
 import stat
-import struct
 import zipfile
 
-import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -23,9 +21,10 @@ from gcond.storage import (
     read_tensors,
     write_tensors,
 )
+from reference.damage import damaged_headers, sentence
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2]), "empty": torch.empty(2, 0)}
-METADATA = {"format": FORMAT_VERSION, "kind": "condensed", "text": "ü \" \\ \n"}
+METADATA = {"format": FORMAT_VERSION, "kind": "condensed", "text": 'ü " \\ \n'}
 
 
 @pytest.fixture
@@ -82,21 +81,15 @@ def test_trailing_bytes_are_refused(written):
 
 
 def test_damaged_headers_raise_nothing_else(written, tmp_path):
-    whole = written.read_bytes()
-    header = 8 + struct.unpack("<Q", whole[:8])[0]
-    stream = np.random.default_rng(0)
     damaged = tmp_path / "damaged"
-    refused = 0
-    for position in range(header):
-        for byte in {*stream.integers(0, 256, 3).tolist(), *b"0FIUC"} - {whole[position]}:
-            damaged.write_bytes(whole[:position] + bytes([byte]) + whole[position + 1 :])
-            try:
-                read_tensors(damaged)
-            except GcondError as error:
-                refused += 1
-                assert "\n" not in str(error)
-            read_metadata_kind(damaged)
-    assert refused > header
+    said = []
+    for content in damaged_headers(written.read_bytes()):
+        damaged.write_bytes(content)
+        said.append(sentence(read_tensors, damaged))
+        read_metadata_kind(damaged)
+    refusals = [text for text in said if text]
+    assert len(refusals) > len(said) / 3
+    assert not any("\n" in text for text in refusals)
 
 
 def test_foreign_files(tmp_path):
@@ -141,9 +134,11 @@ def test_safetensors_of_others(tmp_path):
         assert read_metadata_kind(tmp_path / "theirs") is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "{}", '"x"', "[" * 100_000, '{"format": ' + "1" * 5000 + "}"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", "null", "{}", '"x"', "[" * 100_000, '{"format": ' + "1" * 5000 + "}"]
+)
 def test_damaged_metadata(tmp_path, text):
-    with pytest.raises(GcondError, match="has damaged metadata|and this gcond reads up to"):
+    with pytest.raises(GcondError, match=r"has damaged metadata|and this gcond reads up to"):
         read_tensors(rewrite(tmp_path / "file", {METADATA_KEY: text}))
     assert read_metadata_kind(tmp_path / "file") is None
 
@@ -251,7 +246,10 @@ def test_folder_without_permission(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("tempfile.mkstemp", refuse)
-    for attempt in (lambda: check_writable(tmp_path / "out"), lambda: write_tensors(tmp_path / "out", TENSORS, METADATA)):
+    for attempt in (
+        lambda: check_writable(tmp_path / "out"),
+        lambda: write_tensors(tmp_path / "out", TENSORS, METADATA),
+    ):
         with pytest.raises(GcondError, match=r"^cannot write '.*out': the folder '.*' is not writable$"):
             attempt()
 

@@ -175,8 +175,8 @@ class CondensedGraph:
         """The same graph with ``scores`` recorded; a score of the same model and recipe is replaced."""
         if self.provenance is None:
             raise GcondError("this condensed graph has no provenance to record scores in: make it with gcond.condense")
-        fresh = {(score["model"], str(score.get("recipe"))) for score in scores}
-        kept = [old for old in self.provenance.scores if (old["model"], str(old.get("recipe"))) not in fresh]
+        fresh = [(score["model"], score.get("recipe")) for score in scores]
+        kept = [old for old in self.provenance.scores if (old["model"], old.get("recipe")) not in fresh]
         provenance = dataclasses.replace(self.provenance, scores=(*kept, *scores))
         return dataclasses.replace(self, provenance=provenance)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import scipy.sparse
@@ -103,8 +103,8 @@ def adjacency(
             symmetric = matrix.maximum(reverse).tocsr()
             if one_way := symmetric.nnz - matrix.nnz:
                 repairs.append(f"{one_way} edges had no reverse and got one: the graph is used undirected")
-        if edge_weight is not None and (uneven := (symmetric != matrix).nnz - one_way):
-            repairs.append(f"{uneven} edges weighed less than their reverse and got its weight: the graph is used undirected")
+            if edge_weight is not None and (uneven := (symmetric != matrix).nnz - one_way):
+                repairs.append(f"{uneven} edges weighed less than their reverse and got its weight")
             matrix = symmetric
             matrix.sort_indices()
     return SparseMatrix.from_scipy(matrix, symmetric=not directed), tuple(repairs)
@@ -121,7 +121,7 @@ def unpack_csr(name: str, tensors: Mapping[str, Tensor], shape: tuple[int, int])
         and int(indptr[0]) == 0
         and int(indptr[-1]) == len(indices)
         and bool((indptr.diff() >= 0).all())
-        and (len(indices) == 0 or (0 <= int(indices.min()) and int(indices.max()) < shape[1]))
+        and (len(indices) == 0 or (int(indices.min()) >= 0 and int(indices.max()) < shape[1]))
     )
     if not fits:
         raise GcondError(f"the arrays of '{name}' do not fit together as a {shape[0]} by {shape[1]} matrix")
@@ -196,7 +196,7 @@ def _real(values: Tensor) -> Tensor:
     return values
 
 
-def _finite(flat: Tensor, what: str, where) -> None:  # noqa: ANN001
+def _finite(flat: Tensor, what: str, where: Callable[[int], str]) -> None:
     # The extremes tell (NaN is both), where isfinite on everything makes temporaries larger than X.
     if flat.is_floating_point() and len(flat) and not bool(torch.stack(torch.aminmax(flat)).isfinite().all()):
         at = int((~torch.isfinite(flat)).nonzero()[0])

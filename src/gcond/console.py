@@ -85,9 +85,14 @@ def fail(sentence: str) -> None:
     print(f"gcond: {' '.join(sentence.split())}", file=sys.stderr)
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would exit here; how a command ends is decided in one place
+
+
 def _console(stream: Any) -> Console:
     terminal = stream.isatty()
-    return Console(file=stream, width=None if terminal else _UNLIMITED, highlight=False)
+    return _Console(file=stream, width=None if terminal else _UNLIMITED, highlight=False)
 
 
 def _ignore(what: str, done: float, total: float) -> None:

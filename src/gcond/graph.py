@@ -140,10 +140,18 @@ class SourceGraph:
 
     @classmethod
     def from_pyg(
-        cls, data: Data, *, name: str = "data", setting: Setting = "transductive", directed: bool = False, **options: Any
+        cls,
+        data: Data,
+        *,
+        name: str = "data",
+        setting: Setting = "transductive",
+        directed: bool = False,
+        **options: Any,
     ) -> SourceGraph:
         """Read a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and the three masks; it is left untouched."""
-        missing = [key for key in ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask") if data.get(key) is None]
+        missing = [
+            key for key in ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask") if data.get(key) is None
+        ]
         if missing:
             raise GcondError(f"the PyG Data has no {', '.join(missing)}: it needs x, edge_index, y and the three masks")
         weight = data.get("edge_weight")
@@ -293,6 +301,10 @@ class SourceGraph:
             )
         except KeyError as error:
             raise GcondError(f"'{path}' lacks {error}: it was not written whole by gcond") from None
+        except GcondError as error:
+            raise GcondError(f"'{path}' is not a usable source graph: {error}") from None
+        except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
+            raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
 
 
 def _pack(name: str, matrix: SparseMatrix) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
-from gcond.resources import available_bytes, held_bytes, parse_bytes
+from gcond.resources import available_bytes, hand_back, held_bytes, parse_bytes
 from gcond.sparse import SparseMatrix, gcn_normalise
 from gcond.storage import atomic_path, check_writable
 
@@ -84,12 +84,14 @@ def propagate(
     n, d = x.shape
     width = need.columns_within(limit, d)
     operator = gcn_normalise(adjacency) if hops else None
-    held_bytes()  # hands back what normalising has freed before blocks are laid beside it
 
     def block(start: int) -> Tensor:
+        hand_back()  # what normalising or the last block has freed; its pieces may be too small for this one
         columns = _columns(x, start, min(start + width, d), adjacency.dtype).to(adjacency.device)
         for _ in range(hops):
+            hand_back()
             columns = operator @ columns  # type: ignore[operator]
+        hand_back()
         return columns
 
     starts = range(0, d, width)

@@ -24,9 +24,9 @@ def discover(package: ModuleType, base: type[T]) -> dict[str, type[T]]:
         for _, member in inspect.getmembers(module, inspect.isclass):
             defined_here = member.__module__ == module.__name__
             if defined_here and issubclass(member, base) and not inspect.isabstract(member):
-                if member.name in found:
-                    raise TypeError(f"{member.__qualname__} and {found[member.name].__qualname__} are both '{member.name}'")
-                found[member.name] = member
+                if (name := member.name) in found:  # type: ignore[attr-defined]
+                    raise TypeError(f"{member.__qualname__} and {found[name].__qualname__} are both called '{name}'")
+                found[name] = member
     return found
 
 

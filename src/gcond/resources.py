@@ -28,13 +28,18 @@ def peak_rss_mb() -> float:
     return peak * (1 if sys.platform == "darwin" else 1024) / 10**6
 
 
+def hand_back() -> None:
+    """Let the system have the memory that was freed but that the allocator keeps; a millisecond or so."""
+    with contextlib.suppress(AttributeError, OSError):  # malloc_trim is glibc's own
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def held_bytes() -> int:
     """Memory this process holds now, after the allocator has handed back what was freed.
 
     Where the system does not say, it is the peak so far, which is never less.
     """
-    with contextlib.suppress(AttributeError, OSError):  # malloc_trim is glibc's own
-        ctypes.CDLL(None).malloc_trim(0)
+    hand_back()
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -14,10 +14,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gcond.errors import GcondError
 from gcond.graph import View
 from gcond.models.base import Dropout, Model, Parameters
 from gcond.seeding import generator
-
 
 # Above this, a stack of runs is no faster than one after the other (benchmarks/evaluation.py).
 STACK_BYTES = 256 * 2**20
@@ -84,6 +84,8 @@ def fit(
     choose = recipe.select == "best-validation"
     if choose and val is None:
         raise ValueError("the best validation epoch cannot be chosen without a validation view")
+    if choose and len(val.nodes) == 0:  # type: ignore[union-attr]
+        raise GcondError("there is no validation node to choose the best epoch by: give some, or take the last epoch")
     best = {key: tensor.detach().clone() for key, tensor in parameters.items()}
     best_accuracy = torch.full((len(seeds),), -1.0, dtype=torch.float64, device=device)
     best_epoch = torch.zeros(len(seeds), dtype=torch.long, device=device)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from cli_workspace import Outcome, Workspace, build_tiny
 
+from cli.workspace import Outcome, Workspace, build_tiny
 from gcond.cli.app import run
 from gcond.condensing import condense
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import pytest
 import safetensors.torch
 import torch
-from cli_workspace import Workspace, build_tiny
+
+from cli.workspace import Workspace, build_tiny
 
 
 @dataclass(frozen=True)
@@ -521,7 +522,9 @@ def test_bad_input_is_refused_in_one_line(case, machine_readable, workspace, gco
     assert workspace.contents() == before
 
 
-@pytest.mark.parametrize("argv", [["condense", "SOURCE", "--nodes", "6", "-o", "out/new.safetensors"]])
+@pytest.mark.parametrize(
+    "argv", [["condense", "SOURCE", "--nodes", "6", "--method", "random", "-o", "out/new.safetensors"]]
+)
 @pytest.mark.parametrize("stage", ["before", "during"])
 def test_a_full_disk(argv, stage, workspace, gcond, monkeypatch):
     def full(*_, **__):

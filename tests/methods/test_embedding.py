@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from reference.training import literal_gcn
 from torch_geometric.nn import GCNConv
 
 from gcond.budget import nodes_per_class
@@ -14,6 +13,7 @@ from gcond.methods.herding import Herding, herd
 from gcond.models.gcn import GCN
 from gcond.settings import build
 from gcond.training import Recipe, accuracy, fit
+from reference.training import literal_gcn
 
 QUICK = Recipe(epochs=12, dropout=0.5, select="last")
 
@@ -76,7 +76,7 @@ def test_each_class_is_herded_on_its_own_points(graph):
 def test_the_settings_matter(make_graph):
     graph = make_graph(sizes=(80, 60, 40), features=5)
     task = task_of(graph, 20)
-    base = dict(epochs=20, hidden=8)
+    base = {"epochs": 20, "hidden": 8}
     variants = [Herding(**base), Herding(**base, embedding="hidden"), Herding(epochs=40, hidden=8)]
     variants += [Herding(**base, lr=0.1), Herding(**base, dropout=0.0), Herding(epochs=20, hidden=9)]
     chosen = {tuple(method.reduce(task).source_index.tolist()) for method in variants}

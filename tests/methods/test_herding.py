@@ -4,9 +4,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.selection import herding
 
 from gcond.methods.herding import herd
+from reference.selection import herding
 
 
 @st.composite

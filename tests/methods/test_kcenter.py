@@ -4,9 +4,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.selection import best_squared_radius, k_center, squared_radius
 
 from gcond.methods.kcenter import spread
+from reference.selection import best_squared_radius, k_center, squared_radius
 
 
 @st.composite

@@ -74,16 +74,17 @@ def test_gat_ignores_the_weights_of_edges(tiny, make_parameters):
 @pytest.mark.parametrize("name", sorted(models.available()))
 @pytest.mark.parametrize("density", [0.1, 0.9])
 def test_class_gradients_in_one_batched_pass(name, density, make_small, make_parameters):
-    """``is_grads_batched`` pushes all class gradients through one backward pass; sparse products must allow it."""
+    """``vmap`` pushes all class gradients through one backward pass; sparse products must allow it."""
     graph = make_small(density=density)
     model = models.find(name)(hidden=5)
     p = {key: t.requires_grad_() for key, t in make_parameters(model, 11, 3, 0, torch.float64).items()}
     for features in ("dense", "sparse"):
-        logits = model.logits(p, graph.inputs("sparse", features))
-        losses = logits.logsumexp(-1)[:3]
-        batched = torch.autograd.grad(
-            losses, list(p.values()), torch.eye(3, dtype=torch.float64), is_grads_batched=True, retain_graph=True
-        )
+        losses = model.logits(p, graph.inputs("sparse", features)).logsumexp(-1)[:3]
+
+        def pull(push, losses=losses):
+            return torch.autograd.grad(losses, list(p.values()), push, retain_graph=True)
+
+        batched = torch.func.vmap(pull)(torch.eye(3, dtype=torch.float64))
         for row in range(3):
             one = torch.autograd.grad(losses[row], list(p.values()), retain_graph=True)
             for got, expected in zip(batched, one, strict=True):

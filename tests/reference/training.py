@@ -78,7 +78,7 @@ def literal_fit(
     course = Course()
     optimiser = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
     for epoch in range(epochs):
-        if epoch == epochs // 2:
+        if epoch == epochs // 2 and epoch > 0:
             optimiser = torch.optim.Adam(model.parameters(), lr=lr * 0.1, weight_decay=weight_decay)
         optimiser.zero_grad()
         F.cross_entropy(model(train.inputs)[train.nodes], train.y).backward()

@@ -92,7 +92,7 @@ def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | Non
     payload |= {"statistics": found.to_json(), "source_statistics": original, "reduction": reduction}
 
     name = source.name if source is not None else (provenance.source.get("name", "source") if provenance else "source")
-    columns = {"condensed": found, str(name): original} if original else {"condensed": found}
+    columns: dict[str, Any] = {"condensed": found} | ({str(name): original} if original else {})
     shown = [_about(file, graph, reduction).rich(), statistics_table(columns).rich()]
     if provenance is not None and provenance.scores:
         shown.append(score_table(provenance.scores, "scores").rich())

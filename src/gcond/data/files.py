@@ -57,6 +57,15 @@ def holds_tables(folder: Path) -> bool:
 
 def load_folder(folder: Path, request: Request) -> SourceGraph:
     """Read and check both tables; features are used as they are."""
+    import pyarrow as pa
+
+    try:
+        return _assemble(folder, request)
+    except (pa.ArrowException, UnicodeDecodeError) as error:  # damage that shows only when a column is decoded
+        raise GcondError(f"the tables in '{folder}' are damaged: {_first_line(error)}") from None
+
+
+def _assemble(folder: Path, request: Request) -> SourceGraph:
     nodes = _read(_find(folder, "nodes"))
     if nodes.data.num_rows == 0:
         raise GcondError(f"'{nodes.file}' has no rows: there must be at least one node")
@@ -100,8 +109,7 @@ def _read(path: Path) -> Table:
     except GcondError:
         raise
     except (pa.ArrowException, OSError, ValueError, MemoryError, TypeError) as error:
-        reason = (str(error).splitlines() or ["no reason given"])[0][:160]
-        raise GcondError(f"'{path}' is damaged or not a {path.suffix[1:]} table: {reason}") from None
+        raise GcondError(f"'{path}' is damaged or not a {path.suffix[1:]} table: {_first_line(error)}") from None
     names = table.column_names
     if any(not name.strip() for name in names):
         raise GcondError(f"'{path}' has a column without a name (an index column?): name it or leave it out")
@@ -172,8 +180,7 @@ def _list_features(nodes: Table, name: str) -> Tensor:
     flat = pc.list_flatten(column)
     if flat.null_count:
         raise GcondError(f"{where} has an empty entry in row {_first(pc.is_null(flat)) // width + 1}")
-    values = np.asarray(flat.cast(pa.float32(), safe=False))
-    return torch.from_numpy(np.array(values, dtype=np.float32)).reshape(-1, width)
+    return torch.from_numpy(np.array(flat.cast(pa.float32(), safe=False).to_numpy())).reshape(-1, width)
 
 
 def _is_numeric(kind: Any) -> bool:
@@ -200,6 +207,10 @@ def _numbers(table: Table, name: str) -> Tensor:
         column = column.cast(pa.uint8())
     with np.errstate(over="ignore"):  # too large for float32 becomes inf, which the checks refuse
         return torch.from_numpy(column.to_numpy().astype(np.float32))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or ["no reason given"])[0][:160]
 
 
 def _first(mask: pyarrow.ChunkedArray) -> int:
@@ -294,7 +305,7 @@ def _split(nodes: Table) -> Split:
     for word in pc.unique(words).to_pylist():
         if word not in ("", *PARTS):
             raise GcondError(f"the split '{word}' in '{nodes.file}' is unknown: write train, val, test or nothing")
-    train, val, test = (torch.from_numpy(np.array(pc.equal(words, part))) for part in PARTS)
+    train, val, test = (torch.from_numpy(np.array(pc.equal(words, part).to_numpy())) for part in PARTS)
     return Split(train, val, test, "the split is the table's own")
 
 
@@ -312,7 +323,7 @@ def _row_numbers(edges: Table, end: str) -> Tensor:
 
     column = _text(edges, end)
     try:
-        return torch.from_numpy(np.array(column.cast(pa.int64()), dtype=np.int64))
+        return torch.from_numpy(np.array(column.cast(pa.int64()).to_numpy()))
     except pa.ArrowInvalid:
         raise GcondError(
             f"'{edges.file}' names a {end} that is no row number, and the nodes have no column 'id': add one"
@@ -342,4 +353,4 @@ def _lookup(nodes: Table, edges: Table, end: str, ids: pyarrow.Array) -> Tensor:
         raise GcondError(
             f"row {at + 1} of '{edges.file}' names the {end} '{column[at].as_py()}', and '{nodes.file}' has no such id"
         )
-    return torch.from_numpy(np.array(rows, dtype=np.int64))
+    return torch.from_numpy(rows.to_numpy().astype(np.int64))

@@ -85,7 +85,7 @@ def _features(path: Path, n: int) -> Tensor:
         start = stop
     if start != n or stop > n:
         raise GcondError(f"'{path}' has {'more' if stop > n else start} rows, and node-label.csv.gz has {n}")
-    if not bool(torch.isfinite(x).all()):
+    if not bool(torch.stack(torch.aminmax(x)).isfinite().all()):
         raise GcondError(f"'{path}' holds numbers that are not finite")
     return x
 

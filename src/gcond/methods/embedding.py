@@ -53,7 +53,7 @@ class SelectionByEmbedding(Method):
 
     @abstractmethod
     def pick(self, points: Tensor, count: int) -> Tensor:
-        """``count`` different rows of ``points`` (float64 [m, k], one class), in the order they are picked: int64 [count]."""
+        """``count`` different rows of ``points`` (float64 [m, k], one class), as they are picked: int64 [count]."""
 
     def reduce(self, task: Task) -> CondensedGraph:
         points = embed(task, self.model(), self.recipe(), self.embedding)

@@ -1,0 +1,38 @@
+"""The figures that the paper prints, to stand beside ours (``paper.json`` holds all of its tables)."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+# The paper's tables spell methods without hyphens.
+_SPELLING = {"k-center": "kcenter", "gcond-x": "gcond_x", "dc-graph": "dc_graph"}
+
+
+class Figure(NamedTuple):
+    """A printed accuracy in %."""
+
+    mean: float
+    std: float | None
+
+
+def whole_graph(dataset: str, model: str) -> Figure | None:
+    """Accuracy of ``model`` on the original graph, or None where the paper does not print it."""
+    if (value := tables()["original"].get(dataset, {}).get(model)) is not None:
+        return Figure(value, None)
+    return None
+
+
+def main_table(dataset: str, position: int, method: str) -> Figure | None:
+    """Accuracy of a GCN trained on what ``method`` made at the ``position``-th budget of ``dataset``."""
+    rows = tables()["main"].get(dataset, {}).get("rows", [])
+    cell = rows[position].get(_SPELLING.get(method, method)) if position < len(rows) else None
+    return Figure(cell["mean"], cell["std"]) if cell else None
+
+
+@cache
+def tables() -> dict[str, Any]:
+    """Every table of the paper as it is printed."""
+    return json.loads(resources.files(__package__).joinpath("paper.json").read_text())
