@@ -57,10 +57,10 @@ _WHOLE_TEXT = """
 _SELECTION_TEXT = """
 ## Selected nodes
 
-A GCN trained on what each method selects, 5 selections (seeds 0 to 4) × 10 runs:
+A GCN trained on what each method selects, 5 selections (SEED 0 to 4) × 10 runs (from START = 10 · SEED):
 
 `gcond condense DATASET --method METHOD --nodes NODES --seed SEED -o FILE`, then
-`gcond evaluate FILE --on DATASET --models gcn --runs 10 --json`
+`gcond evaluate FILE --on DATASET --models gcn --runs 10 --seed START --json`
 
 | data set | nodes | method | ours | n | paper | difference |
 |---|---|---|---|---|---|---|"""

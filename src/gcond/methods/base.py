@@ -91,15 +91,18 @@ class Method(ABC):
 def induced_subgraph(task: Task, chosen: Tensor) -> CondensedGraph:
     """The condensed graph of selected nodes: their features and labels, and the edges among them.
 
-    ``chosen`` are rows of ``task.train.inputs``, all of them labelled.
+    ``chosen`` are rows of ``task.train.inputs``, all of them labelled. They are put in order of class and
+    then of source node: a selection is a set, and the same set gives the same file.
     """
     from gcond.sparse import SparseMatrix, gather_rows
 
     inputs = task.train.inputs
     assert isinstance(inputs.adjacency, SparseMatrix)
-    edges = inputs.adjacency.submatrix(chosen)
     label = torch.full((inputs.num_nodes,), -1, dtype=torch.long)
     label[task.train.nodes] = task.train.y
+    chosen = chosen.sort().values
+    chosen = chosen[label[chosen].argsort(stable=True)]
+    edges = inputs.adjacency.submatrix(chosen)
     return CondensedGraph(
         x=gather_rows(inputs.x, chosen),
         y=label[chosen],

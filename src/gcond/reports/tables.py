@@ -35,7 +35,12 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(box=SIMPLE, title=Text(self.title) if self.title else None, title_justify="left")
+        table = RichTable(
+            box=SIMPLE,
+            show_header=any(self.columns),
+            title=Text(self.title) if self.title else None,
+            title_justify="left",
+        )
         for place, heading in enumerate(self.columns):
             number = place not in self.words
             table.add_column(Text(heading), justify="right" if number else "left", no_wrap=number)
@@ -109,7 +114,7 @@ def _density(fraction: float) -> str:
 
 
 def _classes(counts: Sequence[int]) -> str:
-    return f"{min(counts):,} to {max(counts):,}"
+    return f"{min(counts):,} to {max(counts):,}" if min(counts) < max(counts) else f"{max(counts):,}"
 
 
 _STATISTICS = (
