@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch_geometric.nn import GCNConv
 
 import gcond
+from gcond.graph import View
 from gcond.models.gcn import GCN
 from gcond.training import Recipe, accuracy, fit
 
@@ -49,7 +50,7 @@ class DenseGCN(torch.nn.Module):
         return adjacency @ self.second(F.relu(adjacency @ self.first(x)))
 
 
-def train_plainly(model: torch.nn.Module, small: tuple, y, whole: tuple, val, val_y, recipe: Recipe) -> float:
+def train_plainly(model: torch.nn.Module, small: tuple, y, whole: tuple, *, val: View, recipe: Recipe) -> float:
     best = 0.0
     optimiser = torch.optim.Adam(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
     for epoch in range(recipe.epochs):
@@ -59,7 +60,7 @@ def train_plainly(model: torch.nn.Module, small: tuple, y, whole: tuple, val, va
         F.cross_entropy(model(*small), y).backward()
         optimiser.step()
         with torch.no_grad():
-            best = max(best, float((model(*whole)[val].argmax(1) == val_y).float().mean()))
+            best = max(best, float((model(*whole)[val.nodes].argmax(1) == val.y).float().mean()))
     return best
 
 
@@ -88,14 +89,14 @@ def main() -> None:
     def pyg() -> list[float]:
         parts = [(data.x, data.edge_index, data.edge_weight) for data in (little, whole)]
         return [
-            train_plainly(PlainGCN(whole.num_features, classes), parts[0], little.y, parts[1], val.nodes, val.y, recipe)
+            train_plainly(PlainGCN(whole.num_features, classes), parts[0], little.y, parts[1], val=val, recipe=recipe)
             for _ in range(RUNS)
         ]
 
     def by_hand() -> list[float]:
         parts = [(little.x, small.view().inputs.gcn), (whole.x, val.inputs.gcn.csr)]
         return [
-            train_plainly(DenseGCN(whole.num_features, classes), parts[0], little.y, parts[1], val.nodes, val.y, recipe)
+            train_plainly(DenseGCN(whole.num_features, classes), parts[0], little.y, parts[1], val=val, recipe=recipe)
             for _ in range(RUNS)
         ]
 

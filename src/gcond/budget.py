@@ -32,7 +32,9 @@ def parse_ratio(text: str | float) -> float:
     return ratio
 
 
-def resolve_budget(*, ratio: str | float | None, nodes: int | None, population: int, labelled: int, classes: int) -> Budget:
+def resolve_budget(
+    *, ratio: str | float | None, nodes: int | None, population: int, labelled: int, classes: int
+) -> Budget:
     """The budget that ``ratio`` or ``nodes`` (exactly one of them) asks for.
 
     ``population`` is what the ratio is a share of; a ratio never gives more than the ``labelled``
@@ -44,7 +46,9 @@ def resolve_budget(*, ratio: str | float | None, nodes: int | None, population: 
         if nodes < classes:
             raise GcondError(f"{nodes} nodes are too few for {classes} classes: use --nodes {classes} or more")
         if nodes > labelled:
-            raise GcondError(f"{nodes} nodes are more than the {labelled} labelled ones: use --nodes {labelled} or fewer")
+            raise GcondError(
+                f"{nodes} nodes are more than the {labelled} labelled ones: use --nodes {labelled} or fewer"
+            )
         return Budget(nodes, nodes / population)
     share = parse_ratio(ratio)  # type: ignore[arg-type]
     wanted = min(round(share * population), labelled)

@@ -171,6 +171,8 @@ def _equal(one: scipy.sparse.csr_matrix, other: scipy.sparse.csr_matrix) -> bool
 
 
 def _mask(part: str, given: Tensor, n: int) -> Tensor:
+    if given.dtype == torch.uint8 and given.shape == (n,):  # how PyG once stored masks
+        given = given.bool()
     if given.dtype == torch.bool:
         if given.dim() == 2:
             raise GcondError(f"the {part} mask has {given.shape[1]} columns: choose one split, for example mask[:, 0]")

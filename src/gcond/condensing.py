@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gcond import methods, settings
 from gcond.artefact import CondensedGraph
 from gcond.budget import resolve_budget
+from gcond.device import choose_device
 from gcond.graph import SourceGraph
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def condense(
     ratio: str | float | None = None,
     nodes: int | None = None,
     seed: int = 0,
+    device: str = "auto",
     **options: Any,
 ) -> CondensedGraph:
     """Condense ``graph`` to a budget given as ``ratio`` or ``nodes``.
@@ -36,4 +38,4 @@ def condense(
         labelled=int(graph.train_mask.sum()),
         classes=graph.num_classes,
     )
-    return chosen.condense(graph, budget, seed)
+    return chosen.condense(graph, budget, seed, choose_device(device))

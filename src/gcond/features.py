@@ -33,7 +33,7 @@ class FeatureTransform:
 
 
 def row_normalise(x: Matrix) -> tuple[Matrix, FeatureTransform]:
-    """Divide every row by its sum, as PyG's ``NormalizeFeatures`` does (sums below 1 count as 1 only if not positive)."""
+    """Divide every row by its sum, as PyG's ``NormalizeFeatures`` does; a row without a positive sum stays."""
     if isinstance(x, SparseMatrix):
         sums = x.row_sums()
         scale = torch.where(sums > 0, 1 / sums, 1.0)
@@ -46,8 +46,10 @@ def row_normalise(x: Matrix) -> tuple[Matrix, FeatureTransform]:
 
 def standardise(x: Tensor, train: Tensor) -> tuple[Tensor, FeatureTransform]:
     """Zero mean and unit variance by the statistics of the training nodes only, as scikit-learn's scaler."""
-    seen = x[train].double()
-    mean, std = seen.mean(0), seen.std(0, unbiased=False)
+    # A few columns at a time: a double copy of all training rows could be larger than the features.
+    blocks = (columns[train].double() for columns in x.split(64, dim=1))
+    moments = [(block.mean(0), block.std(0, unbiased=False)) for block in blocks]
+    mean, std = (torch.cat(parts) for parts in zip(*moments, strict=True))
     std[std < 1e-12] = 1.0
     transform = FeatureTransform("standardise", tuple(mean.tolist()), tuple(std.tolist()))
     return (x - mean.float()) / std.float(), transform

@@ -19,9 +19,10 @@ INTRODUCTION = """# Measured results
 
 Test accuracy in %, mean ± sample standard deviation over n runs, by the recipe of
 [the architecture page](architecture.md#evaluation): 2 layers, 256 hidden, 600 epochs, Adam, weight decay 5e-4,
-no dropout, tested with the weights of the best validation epoch (GAT: 16 heads of 16, 3000 epochs, rate 0.001). *Paper* is the figure of "Graph Condensation
-for Graph Neural Networks" (ICLR 2022); *difference* is ours minus it. `make accuracy` measures everything again
-and writes this page; finished runs are kept in `runs/accuracy`, so it can be stopped and goes on where it was.
+no dropout, tested with the weights of the best validation epoch (GAT: 16 heads of 16, 3000 epochs, rate 0.001).
+*Paper* is the figure of "Graph Condensation for Graph Neural Networks" (ICLR 2022); *difference* is ours minus it.
+`make accuracy` measures everything again and writes this page; finished runs are kept in `runs/accuracy`, so it can be
+stopped and goes on where it was.
 """
 
 
@@ -78,9 +79,8 @@ def _selection(rows: dict[str, Any]) -> list[str]:
     lines = []
     for row in sorted(rows.values(), key=lambda r: (r["dataset"], r["nodes"], r["method"])):
         theirs = paper.main_table(row["dataset"], row["position"], row["method"])
-        lines.append(
-            f"| {row['dataset']} | {row['nodes']} | {row['method']} | {_figure(row)} | {row['n']} | {_compare(row, theirs)} |"
-        )
+        what = f"{row['dataset']} | {row['nodes']} | {row['method']}"
+        lines.append(f"| {what} | {_figure(row)} | {row['n']} | {_compare(row, theirs)} |")
     return lines
 
 

@@ -74,7 +74,7 @@ def _rows(graph: SourceGraph, folder: Path, device: str, tick: Tick) -> list[dic
     kinds = ("selected", "merged", "learned")
     for name, cls in sorted(available().items(), key=lambda item: (kinds.index(item[1].kind), item[0])):
         tick(f"condensing with {name}", 0, 1)
-        small = condense(graph, method=name, nodes=NODES)
+        small = condense(graph, method=name, nodes=NODES, device=device)
         assert small.provenance is not None
         reached = score(name, small)
         path = folder / default_name(graph, cls.name, NODES)

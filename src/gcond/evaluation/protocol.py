@@ -78,7 +78,15 @@ def evaluate(
     val, test = source.view("val").to(place), source.view("test").to(place)
     seeds = range(seed, seed + runs)
     jobs = [
-        _Job(graph, source, train.focus(model.reach, model.precomputed), val.focus(model.reach, model.precomputed), test, model, _recipe(model, recipe))
+        _Job(
+            graph,
+            source,
+            train.focus(model.reach, model.precomputed),
+            val.focus(model.reach, model.precomputed),
+            test,
+            model,
+            _recipe(model, recipe),
+        )
         for model in _resolve(models)
     ]
     return [_score(job, seeds, log, on_progress) for job in jobs]
@@ -123,8 +131,8 @@ def _score(job: _Job, seeds: Sequence[int], log: TrialLog, on_progress: Progress
 
         for trial in _run(job, key, batch, tick):
             log.add(trial)
-    found = [trial for seed in seeds if (trial := log.find(key, seed)) is not None]
-    tests = [trial.test for trial in found]
+    found = [row for seed in seeds if (row := log.find(key, seed)) is not None]
+    tests = [row.test for row in found]
     return Score(
         model=job.model.name,
         settings=asdict(job.model),
@@ -132,8 +140,8 @@ def _score(job: _Job, seeds: Sequence[int], log: TrialLog, on_progress: Progress
         mean=fmean(tests),
         std=stdev(tests) if len(tests) > 1 else 0.0,
         runs=tuple(tests),
-        val_mean=fmean(trial.val for trial in found),
-        seconds=math.fsum(trial.seconds for trial in found),
+        val_mean=fmean(row.val for row in found),
+        seconds=math.fsum(row.seconds for row in found),
     )
 
 

@@ -53,10 +53,12 @@ class Method(ABC):
     def reduce(self, task: Task) -> CondensedGraph:
         """Make the condensed graph of ``task``; provenance is added by :meth:`condense`."""
 
-    def condense(self, graph: SourceGraph, budget: Budget, seed: int) -> CondensedGraph:
-        """Condense ``graph`` to ``budget`` nodes; the same seed gives the same tensors."""
+    def condense(
+        self, graph: SourceGraph, budget: Budget, seed: int, device: torch.device | str = "cpu"
+    ) -> CondensedGraph:
+        """Condense ``graph`` to ``budget`` nodes on ``device``; the same seed gives the same tensors there."""
         quota = nodes_per_class(budget.nodes, graph.class_counts())
-        task = Task(graph.view("train"), graph.view("val"), graph.num_classes, quota, seed)
+        task = Task(graph.view("train").to(device), graph.view("val").to(device), graph.num_classes, quota, seed)
         wall, cpu = time.perf_counter(), time.process_time()
         result = self.reduce(task)
         cost = {
@@ -99,14 +101,14 @@ def induced_subgraph(task: Task, chosen: Tensor) -> CondensedGraph:
     inputs = task.train.inputs
     assert isinstance(inputs.adjacency, SparseMatrix)
     label = torch.full((inputs.num_nodes,), -1, dtype=torch.long)
-    label[task.train.nodes] = task.train.y
-    chosen = chosen.sort().values
+    label[task.train.nodes.cpu()] = task.train.y.cpu()
+    chosen = chosen.cpu().sort().values
     chosen = chosen[label[chosen].argsort(stable=True)]
     edges = inputs.adjacency.submatrix(chosen)
     return CondensedGraph(
-        x=gather_rows(inputs.x, chosen),
+        x=gather_rows(inputs.x, chosen).cpu(),
         y=label[chosen],
-        edge_index=torch.stack([edges.indices.long(), edges.row_index]),
-        edge_weight=edges.values.clone(),
+        edge_index=torch.stack([edges.indices.long(), edges.row_index]).cpu(),
+        edge_weight=edges.values.cpu(),
         source_index=task.train.source_index[chosen],
     )
