@@ -133,7 +133,7 @@ class _Need:
             least = -(-self.bytes_for(1) // 10**6) + 1  # one more, because the process may grow by a little meanwhile
             raise GcondError(
                 f"a memory limit of {limit / 10**6:.0f} MB is too small for {self.adjacency.shape[0]} nodes: this "
-                f"process already holds {self.held / 10**6:.0f} MB, and one column at a time takes it to {least} MB, so "
+                f"process already holds {self.held / 10**6:.0f} MB, and one column at a time takes it to {least} MB: "
                 f"use memory_limit='{least}MB' or more"
             )
         if self.bytes_for(d) <= limit:

@@ -222,7 +222,13 @@ class _StackedProduct(torch.autograd.Function):
         runs = len(left) if left.dim() == 3 else len(right)
         lefts = left if left.dim() == 3 else [left] * runs
         rights = right if right.dim() == 3 else [right] * runs
-        return torch.stack([_aligned(one) @ _aligned(other) for one, other in zip(lefts, rights, strict=True)])
+        out = left.new_empty(runs, left.shape[-2], right.shape[-1])
+        for place, one, other in zip(out, lefts, rights, strict=True):
+            if starts_line(place):
+                torch.mm(aligned(one), aligned(other), out=place)
+            else:
+                place.copy_(aligned(one) @ aligned(other))
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
@@ -235,10 +241,17 @@ class _StackedProduct(torch.autograd.Function):
         )
 
 
-def _aligned(matrix: Tensor) -> Tensor:
-    # BLAS chooses its kernel, and with it the rounding, by where a matrix starts in memory; a run on its
-    # own starts on a cache line, a slice of a stack need not.
-    return matrix if matrix.data_ptr() % 64 == 0 else matrix.clone(memory_format=torch.preserve_format)
+def aligned(matrix: Tensor) -> Tensor:
+    """``matrix`` at the start of a cache line, copied there if need be.
+
+    BLAS chooses its kernel, and with it the rounding, by where a matrix starts in memory. A run on its
+    own starts on a cache line; a slice of a stack need not.
+    """
+    return matrix if starts_line(matrix) else matrix.clone(memory_format=torch.preserve_format)
+
+
+def starts_line(matrix: Tensor) -> bool:
+    return matrix.data_ptr() % 64 == 0
 
 
 def gather_rows(x: Matrix, index: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from gcond.errors import GcondError
 from gcond.graph import View
 from gcond.models.base import Dropout, Model, Parameters
 from gcond.seeding import generator
+from gcond.sparse import aligned
 
 # Above this, a stack of runs is no faster than one after the other (benchmarks/evaluation.py).
 STACK_BYTES = 256 * 2**20
@@ -99,9 +100,9 @@ def fit(
         if choose:
             score = accuracy(model, parameters, val)  # type: ignore[arg-type]
             better = score > best_accuracy
-            if bool(better.any()):
+            for run in better.nonzero().flatten().tolist():
                 for key, tensor in parameters.items():
-                    best[key][better] = tensor.detach()[better]
+                    best[key][run].copy_(tensor.detach()[run])
                 best_accuracy = torch.where(better, score, best_accuracy)
                 best_epoch = torch.where(better, epoch, best_epoch)
         if on_epoch:
@@ -137,8 +138,8 @@ def predict(model: Model, parameters: Parameters, view: View) -> Tensor:
     """The class of each of the view's labelled nodes, int64 [R, m]."""
     runs = len(next(iter(parameters.values())))
     # Run by run: activations of a large graph stay in cache, where a stack of them would not.
-    single = ({key: tensor[run : run + 1] for key, tensor in parameters.items()} for run in range(runs))
-    return torch.cat([model.logits(one, view.inputs)[:, view.nodes].argmax(-1) for one in single])
+    singles = ({key: aligned(stack[run]) for key, stack in parameters.items()} for run in range(runs))
+    return torch.stack([model.logits(one, view.inputs)[view.nodes].argmax(-1) for one in singles])
 
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
