@@ -103,8 +103,8 @@ def fit(
             for run in better.nonzero().flatten().tolist():
                 for key, tensor in parameters.items():
                     best[key][run].copy_(tensor.detach()[run])
-                best_accuracy = torch.where(better, score, best_accuracy)
-                best_epoch = torch.where(better, epoch, best_epoch)
+            best_accuracy = torch.where(better, score, best_accuracy)
+            best_epoch = torch.where(better, epoch, best_epoch)
         if on_epoch:
             on_epoch(epoch)
     if choose:
