@@ -176,7 +176,7 @@ class _SparseProduct(torch.autograd.Function):
 
 def _multiply(csr: Tensor, dense: Tensor) -> Tensor:
     if csr.device.type == "cpu":
-        # About twice the speed of ``csr @ dense`` (benchmarks/propagation.py).
+        # The fastest kernel there is here; benchmarks/propagation.py has the ratios.
         return torch.sparse.mm(csr, dense.contiguous(), "sum")
     return csr @ dense
 

@@ -259,9 +259,9 @@ def test_the_demo_compares_every_method_with_the_whole_graph(workspace, gcond, m
     def few_epochs(*args, **options):
         return quick(*args, **(options | {"recipe": {"epochs": 3}, "runs": 2}))
 
-    def short(graph, *, method, nodes):
+    def short(graph, *, method, nodes, device):
         has_epochs = "epochs" in {field.name for field in dataclasses.fields(methods.find(method))}
-        return condense(graph, method=method, nodes=nodes, **({"epochs": 3} if has_epochs else {}))
+        return condense(graph, method=method, nodes=nodes, device=device, **({"epochs": 3} if has_epochs else {}))
 
     monkeypatch.setattr("gcond.cli.demo.DATASET", str(workspace.source))
     monkeypatch.setattr("gcond.condensing.condense", short)

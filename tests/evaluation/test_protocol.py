@@ -176,8 +176,8 @@ def test_what_does_not_fit_is_refused(source: SourceGraph, small: CondensedGraph
         evaluate(small)
     with pytest.raises(GcondError, match="use 1 or more"):
         evaluate(small, on=source, runs=0)
-    with pytest.raises(GcondError, match="unknown model 'gnc' \\(did you mean 'gcn'"):
-        evaluate(small, on=source, models=["gnc"])
+    with pytest.raises(GcondError, match="unknown model 'gcnn' \\(did you mean 'gcn'"):
+        evaluate(small, on=source, models=["gcnn"])
     with pytest.raises(GcondError, match="no setting 'epoch'"):
         evaluate(small, on=source, recipe={"epoch": 3})
     empty = dataclasses.replace(source, test_mask=torch.zeros_like(source.test_mask))
@@ -213,7 +213,7 @@ def test_stock_pyg_models_reach_the_same_accuracy(name: str, layer: type, struct
     small = gcond.condense(source, method="random", nodes=100)
     if not structure:
         small = dataclasses.replace(small, edge_index=torch.empty(2, 0, dtype=torch.long), edge_weight=torch.empty(0))
-    runs, epochs = 5, 40
+    runs, epochs = 3, 30
     (ours,) = evaluate(small, on=source, models=[name], runs=runs, recipe={"epochs": epochs})
 
     little, whole = small.to_pyg(), source.to_pyg()

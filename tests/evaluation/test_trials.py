@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,20 +65,20 @@ def test_a_folder_that_is_missing_is_said(tmp_path: Path) -> None:
         TrialLog(tmp_path / "nowhere" / "t.jsonl").add(trial())
 
 
-def _add_many(path: Path, key: str) -> None:
-    log = TrialLog(path)
-    for seed in range(50):
-        log.add(trial(key=key, seed=seed))
+ADD_FIFTY = """
+import sys
+from gcond.evaluation.trials import Trial, TrialLog
+log = TrialLog(sys.argv[1])
+for seed in range(50):
+    row = dict(source="s", condensed=None, model="gcn", test=0.5, val=0.4, epoch=3, seconds=1.0)
+    log.add(Trial(key=sys.argv[2], seed=seed, **row))
+"""
 
 
 def test_two_processes_share_a_file(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_add_many, args=(path, key)) for key in ("a", "b")]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    workers = [subprocess.Popen([sys.executable, "-c", ADD_FIFTY, str(path), key]) for key in ("a", "b")]
+    assert [worker.wait() for worker in workers] == [0, 0]
     log = TrialLog(path)
     assert all(log.find(key, seed) == trial(key=key, seed=seed) for key in ("a", "b") for seed in range(50))
     assert len(path.read_text().splitlines()) == 100
