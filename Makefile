@@ -37,7 +37,8 @@ bench: .venv/.dev  ## what is fast, as ratios measured in one run
 	$(BIN)/python benchmarks/memory.py
 
 accuracy: .venv/.dev  ## the long accuracy runs; they resume, and write docs/results.md
-	$(BIN)/pytest -m accuracy -s tests/accuracy
+	$(BIN)/pytest -m accuracy tests/accuracy
+	$(BIN)/python tests/accuracy/figures.py
 
 clean:  ## remove the environment and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
