@@ -6,12 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from gcond import methods, settings
 from gcond.artefact import CondensedGraph
-from gcond.budget import resolve_budget
+from gcond.budget import Budget, resolve_budget
 from gcond.device import choose_device
 from gcond.graph import SourceGraph
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+
+def budget_for(graph: SourceGraph, *, ratio: str | float | None = None, nodes: int | None = None) -> Budget:
+    """The budget that ``ratio`` or ``nodes`` means on ``graph``."""
+    return resolve_budget(
+        ratio=ratio,
+        nodes=nodes,
+        population=graph.budget_population,
+        labelled=int(graph.train_mask.sum()),
+        classes=graph.num_classes,
+    )
 
 
 def condense(
@@ -31,11 +42,5 @@ def condense(
     """
     graph = graph if isinstance(graph, SourceGraph) else SourceGraph.from_pyg(graph)
     chosen = settings.build(methods.find(method), options, f"method '{method}'")
-    budget = resolve_budget(
-        ratio=ratio,
-        nodes=nodes,
-        population=graph.budget_population,
-        labelled=int(graph.train_mask.sum()),
-        classes=graph.num_classes,
-    )
+    budget = budget_for(graph, ratio=ratio, nodes=nodes)
     return chosen.condense(graph, budget, seed, choose_device(device))

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcond.sparse import SparseMatrix, _multiply
+from gcond.sparse import SparseMatrix, multiply
 
 
 class Pattern:
@@ -59,7 +59,7 @@ class Pattern:
 class _Weigh(torch.autograd.Function):
     @staticmethod
     def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:  # type: ignore[override]
-        return torch.stack([_multiply(pattern.csr(v), d) for v, d in zip(values, dense, strict=True)])
+        return torch.stack([multiply(pattern.csr(v), d) for v, d in zip(values, dense, strict=True)])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Pattern], output: Tensor) -> None:  # type: ignore[override]

@@ -152,11 +152,11 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(dense: Tensor, matrix: SparseMatrix) -> Tensor:  # type: ignore[override]
         if dense.dim() == 2:
-            return _multiply(matrix.csr, dense)
+            return multiply(matrix.csr, dense)
         # One product a run, so that a run's numbers do not depend on how many are stacked beside it.
         out = dense.new_empty(dense.shape[0], matrix.shape[0], dense.shape[2])
         for run, columns in enumerate(dense):
-            out[run] = _multiply(matrix.csr, columns)
+            out[run] = multiply(matrix.csr, columns)
         return out
 
     @staticmethod
@@ -174,9 +174,10 @@ class _SparseProduct(torch.autograd.Function):
         return product.reshape(*stacked.shape[:-2], *product.shape[-2:]), 0
 
 
-def _multiply(csr: Tensor, dense: Tensor) -> Tensor:
+def multiply(csr: Tensor, dense: Tensor) -> Tensor:
+    """``csr @ dense`` by the fastest kernel of the device, without a gradient."""
     if csr.device.type == "cpu":
-        # The fastest kernel there is here; benchmarks/propagation.py has the ratios.
+        # benchmarks/propagation.py has the ratios to the other kernels.
         return torch.sparse.mm(csr, dense.contiguous(), "sum")
     return csr @ dense
 

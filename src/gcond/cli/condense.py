@@ -50,8 +50,8 @@ def command(
     """
     voice = common.start()
     from gcond import methods, settings
-    from gcond.budget import parse_ratio, resolve_budget
-    from gcond.condensing import condense
+    from gcond.budget import parse_ratio
+    from gcond.condensing import budget_for, condense
     from gcond.reports.tables import facts, seconds, size
     from gcond.statistics import describe
 
@@ -66,13 +66,7 @@ def command(
         check_new_file(out, source, force)
 
     graph = common.load(source, voice, setting=setting, directed=directed)
-    budget = resolve_budget(
-        ratio=ratio,
-        nodes=nodes,
-        population=graph.budget_population,
-        labelled=int(graph.train_mask.sum()),
-        classes=graph.num_classes,
-    )
+    budget = budget_for(graph, ratio=ratio, nodes=nodes)
     if out is None:
         out = default_name(graph, method, budget.nodes)
         check_new_file(out, source, force)
