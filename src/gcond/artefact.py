@@ -3,24 +3,72 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+from pydantic import Field, TypeAdapter, ValidationError
 from torch import Tensor
+from typing_extensions import NotRequired, TypedDict  # pydantic takes the standard ones from Python 3.12 on
 
 from gcond.errors import GcondError
 from gcond.features import compact
-from gcond.graph import View
+from gcond.graph import Setting, View
 from gcond.inputs import Inputs
 from gcond.sparse import Identity
-from gcond.storage import FORMAT_VERSION, read_tensors, write_tensors
+from gcond.storage import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+MOST_CLASSES = 10**6
+"""A file that claims more is damaged: counting them would take memory out of all proportion."""
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Size(TypedDict, total=False):
+    """The budget in both readings."""
+
+    nodes: Count
+    ratio: float
+
+
+class Origin(TypedDict, total=False):
+    """The source graph."""
+
+    name: str
+    sha256: str
+    nodes: Count
+    edges: Count
+    features: Count
+    bytes: Count
+
+
+class Cost(TypedDict, total=False):
+    """What condensing took."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    peak_rss_mb: float
+
+
+class Recorded(TypedDict):
+    """A :class:`gcond.evaluation.Score` as the file keeps it."""
+
+    model: str
+    settings: dict[str, Any]
+    recipe: dict[str, Any]
+    mean: float
+    std: float
+    runs: list[float]
+    val_mean: float
+    seconds: float
+    source: NotRequired[str]
+    seed: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -31,34 +79,34 @@ class Provenance:
     settings: dict[str, Any]
     """Every setting of the method, defaults included."""
     seed: int
-    budget: dict[str, float]
-    """``nodes`` and ``ratio``."""
-    setting: str
-    """transductive or inductive."""
-    source: dict[str, Any]
-    """``name``, ``sha256``, and the counts ``nodes``, ``edges``, ``features`` and ``bytes``."""
+    budget: Size
+    setting: Setting
+    source: Origin
     transform: dict[str, Any]
     """The feature transform of the source, with its statistics."""
     num_classes: int
     class_names: tuple[str, ...] = ()
-    cost: dict[str, float] = field(default_factory=dict)
-    """``wall_seconds``, ``cpu_seconds``, ``peak_rss_mb``."""
+    directed: bool = False
+    """Whether one-way edges of the source stayed one-way."""
+    cost: Cost = field(default_factory=Cost)
     history: dict[str, list[float]] = field(default_factory=dict)
     """Loss and validation probe a step, for learned methods."""
-    scores: tuple[dict[str, Any], ...] = ()
-    """What evaluation measured, one entry for each model and recipe."""
+    scores: tuple[Recorded, ...] = ()
+    """What evaluation measured, one entry for each architecture, recipe and graph it was tested on."""
     gcond_version: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Provenance:
-        known = {f.name for f in dataclasses.fields(cls)}
-        fields = {key: value for key, value in values.items() if key in known}
-        for key in ("class_names", "scores"):
-            fields[key] = tuple(fields.get(key, ()))
-        return cls(**fields)
+    def from_json(cls, values: Any) -> Provenance:
+        """Read what :meth:`to_json` gave; what a later gcond added is passed over."""
+        try:
+            return TypeAdapter(cls).validate_python(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(["provenance", *(str(part) for part in first["loc"])])
+            raise GcondError(f"damaged metadata, {where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +171,8 @@ class CondensedGraph:
     def to_pyg(self) -> Data:
         """A PyG ``Data`` for stock models, in which every node is a training node.
 
-        Where there is no structure it carries one self-loop a node, which is what A' = I means to
-        any message-passing layer.
+        Where there is no structure it carries one self-loop a node, which is what A' = I means to a
+        message-passing layer. (``ChebConv`` drops self-loops, and so sees no neighbour there.)
         """
         from torch_geometric.data import Data
 
@@ -165,18 +213,14 @@ class CondensedGraph:
     @cached_property
     def sha256(self) -> str:
         """A fingerprint of the tensors alone: the same method, settings and seed give the same."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.tensors().items()):
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        return fingerprint(self.tensors())
 
-    def with_scores(self, scores: list[dict[str, Any]]) -> CondensedGraph:
-        """The same graph with ``scores`` recorded; a score of the same model and recipe is replaced."""
+    def with_scores(self, scores: list[Recorded]) -> CondensedGraph:
+        """The same graph with ``scores`` recorded; one of the same architecture, recipe and source is replaced."""
         if self.provenance is None:
             raise GcondError("this condensed graph has no provenance to record scores in: make it with gcond.condense")
-        fresh = [(score["model"], score.get("recipe")) for score in scores]
-        kept = [old for old in self.provenance.scores if (old["model"], old.get("recipe")) not in fresh]
+        fresh = {_subject(score) for score in scores}
+        kept = [old for old in self.provenance.scores if _subject(old) not in fresh]
         provenance = dataclasses.replace(self.provenance, scores=(*kept, *scores))
         return dataclasses.replace(self, provenance=provenance)
 
@@ -206,8 +250,13 @@ class CondensedGraph:
             return cls(**tensors, structure=structure, provenance=provenance)
         except GcondError as error:
             raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
-        except (KeyError, TypeError, AttributeError):
+        except KeyError:
             raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
+
+
+def _subject(score: Recorded) -> str:
+    """What a score is about: scores of the same subject replace each other."""
+    return json.dumps([score["model"], score["settings"], score["recipe"], score.get("source")], sort_keys=True)
 
 
 def _check(graph: CondensedGraph) -> None:
@@ -227,12 +276,16 @@ def _check(graph: CondensedGraph) -> None:
         raise GcondError(f"an edge names node {wrong}, but there are {n} nodes, 0 to {n - 1}")
     if bool((edges[0] == edges[1]).any()):
         raise GcondError("edge_index has self-loops, and a condensed graph has none")
+    if len(torch.unique(edges[0] * n + edges[1])) < edges.shape[1]:
+        raise GcondError("edge_index lists an edge more than once, and each must be there once")
     for name, tensor in (("x", x), ("edge_weight", weight), *((("y", y),) if soft else ())):
         if not bool(torch.isfinite(tensor).all()):
             raise GcondError(f"{name} has numbers that are not finite")
     if bool((weight < 0).any()):
         raise GcondError("edge_weight has negative numbers")
     classes = graph.num_classes
+    if not 1 <= classes <= MOST_CLASSES:
+        raise GcondError(f"there are {classes} classes, and must be 1 to {MOST_CLASSES:,}")
     if soft and (y.shape[1] != classes or bool((y < 0).any())):
         raise GcondError(f"soft labels are [{n}, {y.shape[1]}], and must be non-negative rows of {classes} classes")
     if not soft and (wrong := _outside(y, 0, classes)) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,10 @@ def resolve_budget(
     if (ratio is None) == (nodes is None):
         raise GcondError("give a budget as either a ratio or a number of nodes, for example --ratio 2.6% or --nodes 70")
     if nodes is not None:
+        try:
+            nodes = operator.index(nodes)
+        except TypeError:
+            raise GcondError(f"nodes={nodes!r} is not a whole number: give for example nodes=70") from None
         if nodes < classes:
             raise GcondError(f"{nodes} nodes are too few for {classes} classes: use --nodes {classes} or more")
         if nodes > labelled:

@@ -13,35 +13,33 @@ from gcond.errors import GcondError
 from gcond.sparse import Matrix, SparseMatrix
 
 
-def features(x: Matrix) -> Matrix:
-    """float32 [N, d], finite, neither side empty."""
+def features(x: Matrix, *, copy: bool = True) -> Matrix:
+    """float32 [N, d] on the CPU, finite, neither side empty.
+
+    A copy, which later changes to ``x`` do not reach; without ``copy`` the caller hands ``x`` over,
+    and large features need not stand in memory twice.
+    """
     if len(x.shape) != 2:
         raise GcondError(f"features have shape {list(x.shape)}: they must be [nodes, features]")
     if 0 in x.shape:
         raise GcondError(f"features have shape {list(x.shape)}: there must be at least one node and one feature")
     # Made float32 first: a number that is finite in float64 may not be finite after.
     if isinstance(x, SparseMatrix):
-        _real(x.values)
-        x = x.to(dtype=torch.float32)
-        _finite(x.values, "feature", lambda at: f"node {int(x.row_index[at])}, column {int(x.indices[at])}")
-        return x
-    dense = _real(x).float()
+        indptr, indices = (_plain(part, part.dtype, copy=copy) for part in (x.indptr, x.indices))
+        own = SparseMatrix.from_parts(indptr, indices, _plain(_real(x.values), torch.float32, copy=copy), x.shape)
+        _finite(own.values, "feature", lambda at: f"node {int(own.row_index[at])}, column {int(own.indices[at])}")
+        return own
+    dense = _plain(_real(x), torch.float32, copy=copy)
     columns = x.shape[1]
     _finite(dense.reshape(-1), "feature", lambda at: f"node {at // columns}, column {at % columns}")
     return dense
 
 
 def labels(y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, ...]) -> tuple[Tensor, int]:
-    """int64 [N] in [-1, C), and C; -1 means unlabelled."""
-    y = y.squeeze(-1) if y.dim() == 2 and y.shape[1] == 1 else y
-    if y.dim() != 1 or len(y) != n:
-        raise GcondError(f"labels have shape {list(y.shape)}: there must be one class id for each of the {n} nodes")
-    if y.is_floating_point():
-        if not torch.equal(y, y.round()):
-            raise GcondError("labels are not whole numbers: each must be a class id, or -1 for unlabelled")
-    elif y.is_complex():
-        raise GcondError("labels are complex numbers: each must be a class id, or -1 for unlabelled")
-    y = y.long()
+    """int64 [N] in [-1, C), a copy, and C; -1 means unlabelled."""
+    y = class_ids(y)
+    if len(y) != n:
+        raise GcondError(f"there are {len(y)} labels for {n} nodes: there must be one class id a node")
     if (low := int(y.min())) < -1:
         raise GcondError(f"label {low} is out of range: class ids start at 0, and -1 means unlabelled")
     highest = int(y.max())
@@ -50,9 +48,25 @@ def labels(y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, .
     classes = num_classes if num_classes is not None else (len(class_names) or highest + 1)
     if highest >= classes:
         raise GcondError(f"label {highest} is out of range: there are {classes} classes, 0 to {classes - 1}")
+    if classes > n:  # before anything is counted by class: a stray label of 10¹² would take terabytes
+        raise GcondError(
+            f"there are {classes} classes for {n} nodes: every class needs a node, so number them from 0 on"
+        )
     if class_names and len(class_names) != classes:
         raise GcondError(f"there are {len(class_names)} class names for {classes} classes: give one name a class")
     return y, classes
+
+
+def class_ids(y: Tensor) -> Tensor:
+    """int64 [N] of whole numbers in any type, [N] or [N, 1]; a copy."""
+    y = y.squeeze(-1) if y.dim() == 2 and y.shape[1] == 1 else y
+    if y.dim() != 1:
+        raise GcondError(f"labels have shape {list(y.shape)}: there must be one class id a node")
+    if y.is_complex():
+        raise GcondError("labels are complex numbers: each must be a class id, or -1 for unlabelled")
+    if y.is_floating_point() and not torch.equal(y, y.round()):
+        raise GcondError("labels are not whole numbers: each must be a class id, or -1 for unlabelled")
+    return _plain(y, torch.long)
 
 
 def masks(parts: Mapping[str, Tensor], y: Tensor, classes: int, class_names: tuple[str, ...]) -> dict[str, Tensor]:
@@ -142,7 +156,7 @@ def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.n
     if edge_weight is None:
         weight = torch.ones(count)
     else:
-        weight = _real(edge_weight.reshape(-1)).float()
+        weight = _plain(_real(edge_weight.reshape(-1)), torch.float32, copy=False)
         if len(weight) != count:
             raise GcondError(f"there are {len(weight)} edge weights for {count} edges: give one an edge")
         _finite(weight, "weight", lambda at: f"edge {at}")
@@ -150,7 +164,7 @@ def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.n
             at = int((weight < 0).nonzero()[0])
             raise GcondError(f"edge {at} has weight {float(weight[at]):g}: weights must not be negative")
     source, target = edge_index.cpu().numpy()
-    return source, target, weight.cpu().numpy()
+    return source, target, weight.numpy()
 
 
 def _heaviest(rows: np.ndarray, columns: np.ndarray, weight: np.ndarray, n: int) -> scipy.sparse.csr_matrix:
@@ -171,25 +185,36 @@ def _equal(one: scipy.sparse.csr_matrix, other: scipy.sparse.csr_matrix) -> bool
 
 
 def _mask(part: str, given: Tensor, n: int) -> Tensor:
-    if given.dtype == torch.uint8 and given.shape == (n,):  # how PyG once stored masks
-        given = given.bool()
-    if given.dtype == torch.bool:
+    if given.dtype == torch.bool or (given.dtype == torch.uint8 and given.shape == (n,)):  # PyG once stored uint8
         if given.dim() == 2:
             raise GcondError(f"the {part} mask has {given.shape[1]} columns: choose one split, for example mask[:, 0]")
         if given.shape != (n,):
             raise GcondError(
                 f"the {part} mask has shape {list(given.shape)}: it must have one entry for each of {n} nodes"
             )
-        return given.clone()
-    if given.is_floating_point() or given.is_complex() or given.dim() != 1:
+        return _plain(given, torch.bool)
+    # An empty tensor is float32 unless it is told otherwise, and names no node all the same.
+    whole = not (given.is_floating_point() or given.is_complex()) or given.numel() == 0
+    if given.dim() != 1 or not whole:
         raise GcondError(f"the {part} mask is {_dtype(given)}: it must be a boolean mask or a list of node ids")
-    given = given.long()
+    given = _plain(given, torch.long, copy=False)
     if len(given) and (int(given.min()) < 0 or int(given.max()) >= n):
         wrong = int(given.min()) if int(given.min()) < 0 else int(given.max())
         raise GcondError(f"the {part} nodes name node {wrong}, but there are {n} nodes, 0 to {n - 1}")
     mask = torch.zeros(n, dtype=torch.bool)
     mask[given] = True
     return mask
+
+
+def all_finite(values: Tensor) -> bool:
+    """Whether no entry is infinite or NaN."""
+    # The extremes tell (NaN is both), where isfinite on everything makes temporaries larger than X.
+    return values.numel() == 0 or bool(torch.stack(torch.aminmax(values)).isfinite().all())
+
+
+def _plain(given: Tensor, dtype: torch.dtype, *, copy: bool = True) -> Tensor:
+    """``given`` as ``dtype`` on the CPU and without a gradient; with ``copy`` in memory of its own, copied once."""
+    return given.detach().to("cpu", dtype, copy=copy)
 
 
 def _real(values: Tensor) -> Tensor:
@@ -199,8 +224,7 @@ def _real(values: Tensor) -> Tensor:
 
 
 def _finite(flat: Tensor, what: str, where: Callable[[int], str]) -> None:
-    # The extremes tell (NaN is both), where isfinite on everything makes temporaries larger than X.
-    if flat.is_floating_point() and len(flat) and not bool(torch.stack(torch.aminmax(flat)).isfinite().all()):
+    if not all_finite(flat):
         at = int((~torch.isfinite(flat)).nonzero()[0])
         raise GcondError(f"the {what} of {where(at)} is {float(flat[at])}: every {what} must be a finite number")
 

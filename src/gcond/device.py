@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gcond.errors import GcondError
@@ -10,23 +11,33 @@ if TYPE_CHECKING:
     import torch
 
 
+def check_device(name: str) -> None:
+    """Refuse a device that :func:`choose_device` would refuse, without importing torch unless it is a GPU."""
+    if not re.fullmatch(r"auto|(cpu|cuda)(:[0-9]{1,4})?", name):
+        raise GcondError(f"unknown device '{name}': choose auto, cpu or cuda:0")
+    if name.startswith("cuda"):
+        _check_gpu(name)
+
+
 def choose_device(name: str = "auto") -> torch.device:
     """The device called ``name``: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``."""
     import torch
 
+    check_device(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind, colon, number = name.partition(":")
-    if kind not in ("cpu", "cuda") or (colon and not (number.isascii() and number.isdigit())) or name == "cpu:":
-        raise GcondError(f"unknown device '{name}': choose auto, cpu or cuda:0")
-    if kind == "cpu":
-        return torch.device("cpu")
+    return torch.device(name if name.startswith("cuda") else "cpu")
+
+
+def _check_gpu(name: str) -> None:
+    import torch
+
+    _, colon, number = name.partition(":")
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not found:
         raise GcondError(f"device '{name}' is not there: torch finds no CUDA device on this machine, use cpu")
     if colon and int(number) >= found:
         raise GcondError(f"device '{name}' is not there: torch finds {found}, the last is cuda:{found - 1}")
-    return torch.device(name)
 
 
 def use_threads(count: int | None) -> None:

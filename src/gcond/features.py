@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import scipy.sparse
 import torch
 from torch import Tensor
 
 from gcond.sparse import Matrix, SparseMatrix
 
-# Below this share of non-zeros a sparse product beats a dense one by far (benchmarks/evaluation.py).
+# Below this share of non-zeros a sparse product beats a dense one by far (benchmarks/choices.py).
 SPARSE_BELOW = 0.1
 
 
@@ -33,7 +34,7 @@ class FeatureTransform:
 
 
 def row_normalise(x: Matrix) -> tuple[Matrix, FeatureTransform]:
-    """Divide every row by its sum, as PyG's ``NormalizeFeatures`` does; a row without a positive sum stays."""
+    """Divide every row by its sum, as PyG's ``NormalizeFeatures`` does for counts; an empty row stays."""
     if isinstance(x, SparseMatrix):
         sums = x.row_sums()
         scale = torch.where(sums > 0, 1 / sums, 1.0)
@@ -56,10 +57,10 @@ def standardise(x: Tensor, train: Tensor) -> tuple[Tensor, FeatureTransform]:
 
 
 def compact(x: Matrix) -> Matrix:
-    """Dense features that are mostly zero become sparse; everything else stays as it is."""
-    if isinstance(x, SparseMatrix) or x.numel() == 0:
+    """Features in the form that suits them: sparse if they are mostly zero, else dense."""
+    rows, columns = x.shape
+    if isinstance(x, SparseMatrix):
+        return x if x.nnz < SPARSE_BELOW * rows * columns else x.to_dense()
+    if torch.count_nonzero(x).item() >= SPARSE_BELOW * rows * columns:
         return x
-    if torch.count_nonzero(x).item() >= SPARSE_BELOW * x.numel():
-        return x
-    csr = x.to_sparse_csr()
-    return SparseMatrix.from_parts(csr.crow_indices(), csr.col_indices(), csr.values(), (x.shape[0], x.shape[1]))
+    return SparseMatrix.from_scipy(scipy.sparse.csr_matrix(x.numpy()))

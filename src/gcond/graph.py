@@ -16,7 +16,7 @@ from gcond.errors import GcondError
 from gcond.features import FeatureTransform, compact
 from gcond.inputs import Inputs
 from gcond.neighbourhood import Neighbourhood, within
-from gcond.sparse import Matrix, SparseMatrix
+from gcond.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.storage import FORMAT_VERSION, read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -173,11 +173,9 @@ class SourceGraph:
         """A PyG ``Data`` with dense features, both directions of every edge and the masks."""
         from torch_geometric.data import Data
 
-        edge_index = torch.stack([self.adjacency.indices.long(), self.adjacency.row_index])
-        x = self.x.to_dense() if isinstance(self.x, SparseMatrix) else self.x.clone()
         return Data(
-            x=x,
-            edge_index=edge_index,
+            x=dense(self.x).clone(),
+            edge_index=self.adjacency.edge_index,
             edge_weight=self.adjacency.values.clone(),
             y=self.y.clone(),
             **{f"{part}_mask": self.mask(part).clone() for part in PARTS},
@@ -226,8 +224,8 @@ class SourceGraph:
 
     def _induced_view(self, mask: Tensor) -> View:
         index = mask.nonzero().squeeze(1)
-        x = self.x.rows(index) if isinstance(self.x, SparseMatrix) else self.x[index]
-        inputs = Inputs(x, self.adjacency.submatrix(index))
+        # The form of the features follows from these nodes alone, as everything else here does.
+        inputs = Inputs(compact(take_rows(self.x, index)), self.adjacency.submatrix(index))
         return View(inputs, torch.arange(len(index)), self.y[index], index)
 
     def with_setting(self, setting: Setting) -> SourceGraph:
@@ -285,7 +283,7 @@ class SourceGraph:
             return cls.build(
                 name=metadata["name"],
                 x=x,
-                edge_index=torch.stack([adjacency.indices.long(), adjacency.row_index]),
+                edge_index=adjacency.edge_index,
                 edge_weight=adjacency.values,
                 y=tensors["y"],
                 train=tensors["train_mask"],

@@ -28,13 +28,15 @@ class Inputs:
     """Features ``x`` ([n, d], dense or sparse) on an adjacency ([n, n], see :mod:`gcond.sparse`).
 
     Neither changes while a model trains, so whatever depends on them alone is computed at first use
-    and kept: the normalised adjacencies and, for dense features, products such as ``ÂX``.
+    and kept: the normalised adjacencies and, for dense features, products such as ``ÂX``. Where X or A
+    is itself being learned, every step makes inputs of its own, since these keep what they were made from.
     """
 
     def __init__(self, x: Matrix, adjacency: Adjacency) -> None:
         self.x = x
         self.adjacency = adjacency
         self._propagated: dict[tuple[Form, int], Matrix | Chain] = {}
+        self._elsewhere: dict[torch.device, Inputs] = {}
 
     @property
     def num_nodes(self) -> int:
@@ -109,8 +111,15 @@ class Inputs:
         return mask
 
     def to(self, device: torch.device | str) -> Inputs:
-        if self.x.device == torch.device(device):
+        """The same on ``device``, moved once: views that share their inputs here share them there."""
+        device = torch.device(device)
+        if self.x.device == device:
             return self
+        if device not in self._elsewhere:
+            self._elsewhere[device] = self._move(device)
+        return self._elsewhere[device]
+
+    def _move(self, device: torch.device) -> Inputs:
         adjacency = self.adjacency if isinstance(self.adjacency, Identity) else self.adjacency.to(device)
         return Inputs(self.x.to(device), adjacency)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gcond.inputs import Chain, Form, Inputs
-from gcond.sparse import Adjacency, Matrix, SparseMatrix
+from gcond.sparse import Adjacency, Matrix, SparseMatrix, take_rows
 
 
 class Neighbourhood(Inputs):
@@ -19,7 +19,7 @@ class Neighbourhood(Inputs):
     """
 
     def __init__(self, whole: Inputs, rows: Tensor) -> None:
-        super().__init__(_take_rows(whole.x, rows), _take_both(whole.adjacency, rows))
+        super().__init__(take_rows(whole.x, rows), _take_both(whole.adjacency, rows))
         self._whole = whole
         self._rows = rows
 
@@ -47,6 +47,9 @@ class Neighbourhood(Inputs):
         last = operator.submatrix(self._rows, seen)
         return Chain((operator.submatrix(seen),) * (hops - 1) + (last,), whole.x.rows(seen))
 
+    def _move(self, device: torch.device) -> Inputs:
+        return Neighbourhood(self._whole.to(device), self._rows.to(device))
+
 
 def within(adjacency: SparseMatrix, nodes: Tensor, hops: int) -> Tensor:
     """Every node that at most ``hops`` edges lead from into ``nodes``, sorted: int64."""
@@ -58,10 +61,6 @@ def within(adjacency: SparseMatrix, nodes: Tensor, hops: int) -> Tensor:
         if int(reached.sum()) == before:
             break
     return reached.nonzero().squeeze(1)
-
-
-def _take_rows(x: Matrix, rows: Tensor) -> Matrix:
-    return x.rows(rows) if isinstance(x, SparseMatrix) else x[rows]
 
 
 def _take_both(adjacency: Adjacency, rows: Tensor) -> Adjacency:

@@ -80,7 +80,7 @@ def propagate(
         x.sum()  # reads every page: a tensor over a memory map is then part of what the process holds
 
     need = _Need(held_bytes(), adjacency, hops)
-    limit = need.held + int(SAFE_SHARE * available_bytes()) if memory_limit is None else parse_bytes(memory_limit)
+    limit = need.held + int(SAFE_SHARE * _free_bytes(adjacency)) if memory_limit is None else parse_bytes(memory_limit)
     n, d = x.shape
     width = need.columns_within(limit, d)
     operator = gcn_normalise(adjacency) if hops else None
@@ -166,6 +166,12 @@ def _operands(graph: SourceGraph | SparseMatrix, x: Features | None) -> tuple[Sp
             f"features have shape {list(x.shape)}: they must be [nodes, features], and there are {rows} nodes"
         )
     return graph, x
+
+
+def _free_bytes(adjacency: SparseMatrix) -> int:
+    """Memory that is free where the blocks will be: this machine's, and the GPU's if ``adjacency`` is on one."""
+    device = adjacency.device
+    return min(available_bytes(), torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else available_bytes()
 
 
 def _columns(x: Features, start: int, stop: int, dtype: torch.dtype) -> Tensor:

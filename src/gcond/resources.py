@@ -8,6 +8,8 @@ import os
 import re
 import resource
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from gcond.errors import GcondError
 
@@ -48,7 +50,12 @@ def held_bytes() -> int:
 
 
 def available_bytes() -> int:
-    """Memory that can be taken without swapping; half of the machine's where the system does not say."""
+    """Memory that can be taken without swapping, or without breaking the limit of a container."""
+    return min([_machine_has_left(), *_groups_have_left()])
+
+
+def _machine_has_left() -> int:
+    """What the system says, or half of the machine's memory where it does not."""
     try:
         with open("/proc/meminfo") as file:
             for line in file:
@@ -57,6 +64,42 @@ def available_bytes() -> int:
     except OSError:
         pass
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _groups_have_left(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
+    """What each control group that this process is in may still take; Linux limits containers and jobs by them.
+
+    ``own`` has a line a hierarchy, ``number:controllers:path``; version 2 is the one without a controller. A limit
+    on a group also holds for the groups inside it. Inside a container the path may be that of the host and lead
+    nowhere; the container's own group is then at the root.
+    """
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers == "":
+            base, names = root, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            base, names = root / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        group = Path(path.lstrip("/"))
+        for place in (base / group, *(base / parent for parent in group.parents)):
+            if (left := _group_has_left(place, *names)) is not None:
+                yield left
+
+
+def _group_has_left(group: Path, limit: str, used: str, cache: str) -> int | None:
+    """The limit less what is in use; file pages that nobody has looked at lately are let go of when needed."""
+    try:
+        most, now = int((group / limit).read_text()), int((group / used).read_text())
+        held = dict(line.split(maxsplit=1) for line in (group / "memory.stat").read_text().splitlines())
+        return max(0, most - now + int(held.get(cache, 0)))
+    except (OSError, ValueError):  # not there, not readable, or "max": no limit
+        return None
 
 
 def parse_bytes(text: str | int) -> int:

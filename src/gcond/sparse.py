@@ -110,6 +110,11 @@ class SparseMatrix:
         rows = torch.arange(self.shape[0], device=self.device)
         return torch.repeat_interleave(rows, self.indptr.diff().long(), output_size=self.nnz)
 
+    @property
+    def edge_index(self) -> Tensor:
+        """Columns above rows, so of an adjacency sources above targets as in PyG: int64 [2, nnz]."""
+        return torch.stack([self.indices.long(), self.row_index])
+
     def row_sums(self) -> Tensor:
         return torch.segment_reduce(self.values, "sum", offsets=self.indptr.long(), initial=0)
 
@@ -255,9 +260,14 @@ def starts_line(matrix: Tensor) -> bool:
     return matrix.data_ptr() % 64 == 0
 
 
-def gather_rows(x: Matrix, index: Tensor) -> Tensor:
-    """The rows ``index`` of a dense or sparse matrix, dense."""
-    return x.rows(index).to_dense() if isinstance(x, SparseMatrix) else x[index]
+def take_rows(x: Matrix, index: Tensor) -> Matrix:
+    """The rows ``index`` of a dense or sparse matrix, in its own form."""
+    return x.rows(index) if isinstance(x, SparseMatrix) else x[index]
+
+
+def dense(x: Matrix) -> Tensor:
+    """``x`` as a plain tensor."""
+    return x.to_dense() if isinstance(x, SparseMatrix) else x
 
 
 def gcn_normalise(adjacency: Adjacency) -> Adjacency:

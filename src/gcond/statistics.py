@@ -12,7 +12,7 @@ from gcond.artefact import CondensedGraph
 from gcond.graph import SourceGraph
 
 LIGHTEST_EDGE = 0.5
-"""Lighter edges do not count in homophily (paper, statistics of condensed graphs)."""
+"""Lighter edges of a condensed graph do not count in homophily (paper, statistics of condensed graphs)."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ def density(nodes: int, edges: int, *, directed: bool = False) -> float:
     return (1 if directed else 2) * edges / nodes**2
 
 
-def edge_homophily(edge_index: Tensor, edge_weight: Tensor, y: Tensor, lightest: float = LIGHTEST_EDGE) -> float | None:
-    """Share of the edges [2, E] of weight ``lightest`` or more whose ends are of one class (Zhu et al., NeurIPS 2020).
+def edge_homophily(edge_index: Tensor, y: Tensor) -> float | None:
+    """Share of the edges [2, E] whose ends are of one class (Zhu et al., NeurIPS 2020).
 
     Edges with an unlabelled end (class -1) say nothing and do not count.
     """
     source, target = y[edge_index]
-    counted = (edge_weight >= lightest) & (source >= 0) & (target >= 0)
+    counted = (source >= 0) & (target >= 0)
     if not bool(counted.any()):
         return None
     return float((source == target)[counted].double().mean())
@@ -68,7 +68,7 @@ def edge_homophily(edge_index: Tensor, edge_weight: Tensor, y: Tensor, lightest:
 
 def _describe_source(graph: SourceGraph) -> Statistics:
     adjacency = graph.adjacency
-    edge_index = torch.stack([adjacency.indices.long(), adjacency.row_index])
+    edge_index = adjacency.edge_index
     listed = graph.num_edges if graph.listed_edges is None else graph.listed_edges
     return Statistics(
         nodes=graph.num_nodes,
@@ -77,7 +77,7 @@ def _describe_source(graph: SourceGraph) -> Statistics:
         features=graph.num_features,
         classes=graph.num_classes,
         density=density(graph.num_nodes, listed, directed=graph.directed),
-        homophily=edge_homophily(edge_index, adjacency.values, graph.y),
+        homophily=edge_homophily(edge_index, graph.y),
         class_nodes=tuple(graph.class_counts().tolist()),
         bytes=graph.nbytes,
     )
@@ -94,7 +94,7 @@ def _describe_condensed(graph: CondensedGraph) -> Statistics:
         features=graph.x.shape[1],
         classes=graph.num_classes,
         density=density(graph.num_nodes, edges, directed=directed),
-        homophily=edge_homophily(graph.edge_index, graph.edge_weight, labels),
+        homophily=edge_homophily(graph.edge_index[:, graph.edge_weight >= LIGHTEST_EDGE], labels),
         class_nodes=tuple(torch.bincount(labels, minlength=graph.num_classes).tolist()),
         bytes=graph.nbytes,
     )

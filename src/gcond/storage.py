@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
+import math
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,19 +27,13 @@ FORMAT_VERSION = 1
 def atomic_path(target: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``target``; on success fsync it and rename it into place.
 
-    An interrupted or failed write leaves whatever stood at ``target`` untouched and no debris.
+    An interrupted or failed write leaves whatever stood at ``target`` untouched and no debris. Where ``target``
+    is a link, the file that it leads to is written and the link stays.
     """
-    target = Path(target)
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    except OSError as error:
-        raise unwritable(target, error) from None
-    os.close(handle)
-    temporary = Path(name)
+    target = _place(target)
+    temporary = _new_file_beside(target)
     try:
         yield temporary
-        # mkstemp makes private files; a result gets the permissions any new file would.
-        os.chmod(temporary, 0o666 & ~_umask())
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)
@@ -48,15 +45,19 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
 
 def check_writable(target: str | Path) -> None:
     """Refuse an output place before hours of work are spent on it."""
-    target = Path(target)
-    if target.is_dir():
-        raise GcondError(f"cannot write '{target}': it is a folder, give a file name")
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    except OSError as error:
-        raise unwritable(target, error) from None
-    os.close(handle)
-    os.unlink(name)
+    _new_file_beside(_place(target)).unlink()
+
+
+def fingerprint(tensors: Mapping[str, Tensor], prefix: str = "") -> str:
+    """sha256 over ``prefix`` and the name, dtype, shape and bytes of every tensor, in order of the names."""
+    import torch
+
+    digest = hashlib.sha256(prefix.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        # As bytes, because NumPy does not have every dtype that a file may hold, such as bfloat16.
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def write_tensors(target: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
@@ -90,7 +91,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if METADATA_KEY not in header:
         raise GcondError(f"'{path}' is a safetensors file, but gcond did not write it (no '{METADATA_KEY}' metadata)")
     try:
-        metadata = json.loads(header[METADATA_KEY])
+        metadata = json.loads(header[METADATA_KEY], parse_constant=_finite, parse_float=_finite)
         version = metadata["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
@@ -147,7 +148,37 @@ def unwritable(target: Path, error: OSError) -> GcondError:
     return GcondError(f"cannot write '{target}': {reason}")
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _place(target: str | Path) -> Path:
+    """The file that is written for ``target``: where a link leads. What is there must be a regular file or nothing."""
+    place = Path(target)
+    if place.is_symlink():
+        place = Path(os.path.realpath(place))  # Path.resolve would raise on links in a circle
+    try:
+        mode = place.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return place
+    except OSError as error:
+        raise unwritable(place, error) from None
+    if stat.S_ISDIR(mode):
+        raise GcondError(f"cannot write '{place}': it is a folder, give a file name")
+    if not stat.S_ISREG(mode):  # renaming a file onto a pipe or a device would replace it
+        raise GcondError(f"cannot write '{place}': it is a pipe or a device, give the name of a regular file")
+    return place
+
+
+def _new_file_beside(target: Path) -> Path:
+    """A new, empty file in the folder of ``target``, with the permissions that any new file gets."""
+    temporary = target.parent / f".gcond-{secrets.token_hex(8)}.part"
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError as error:
+        raise unwritable(target, error) from None
+    return temporary
+
+
+def _finite(text: str) -> float:
+    """A number of the metadata; NaN and what is too large for a float are not JSON and could not be written again."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not finite")
+    return number

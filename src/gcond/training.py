@@ -20,8 +20,8 @@ from gcond.models.base import Dropout, Model, Parameters
 from gcond.seeding import generator
 from gcond.sparse import aligned
 
-# Above this, a stack of runs is no faster than one after the other (benchmarks/evaluation.py).
-STACK_BYTES = 256 * 2**20
+# Above this, a stack of runs is no faster than one after the other (benchmarks/choices.py).
+STACK_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,9 @@ def runs_together(model: Model, train: View, classes: int) -> int:
     gradients twice over. On a large graph that alone fills the caches, and stacking gains nothing.
     """
     weights = model.init(train.inputs.num_features, classes, generator(0, "size")).values()
+    rows = train.focus(model.reach, model.precomputed).inputs.num_nodes
     numbers = 4 * sum(weight.numel() for weight in weights)
-    numbers += 4 * train.inputs.num_nodes * sum(weight.shape[-1] for weight in weights if weight.dim() > 1)
+    numbers += 4 * rows * sum(weight.shape[-1] for weight in weights if weight.dim() > 1)
     return max(1, STACK_BYTES // (4 * numbers))
 
 

@@ -1,6 +1,6 @@
 """The README's picture, drawn from docs/results.json: accuracy against budget, with the whole graph above.
 
-    python tests/accuracy/figures.py
+python tests/accuracy/figures.py
 """
 
 from __future__ import annotations

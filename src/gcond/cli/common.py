@@ -13,6 +13,7 @@ from gcond.console import Voice
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
+    from gcond.artefact import CondensedGraph
     from gcond.graph import Setting, SourceGraph
 
 _GROUP = Group("Options of every command", sort_key=9)
@@ -52,10 +53,10 @@ class Common:
 
     def start(self) -> Voice:
         """Refuse unusable options before any work, apply the others, and say how to speak."""
-        from gcond.device import choose_device, use_threads
+        from gcond.device import check_device, use_threads
 
         use_threads(self.threads)
-        choose_device(self.device)
+        check_device(self.device)
         return Voice(json=self.json, quiet=self.quiet)
 
     def load(self, source: str, voice: Voice, *, setting: Setting | None = None, directed: bool = False) -> SourceGraph:
@@ -70,6 +71,28 @@ class Common:
         for note in graph.notes:
             voice.note(f"{graph.name}: {note}")
         return graph
+
+    def load_origin(
+        self,
+        small: CondensedGraph,
+        source: str,
+        voice: Voice,
+        *,
+        setting: Setting | None = None,
+        directed: bool = False,
+    ) -> tuple[SourceGraph, bool]:
+        """The graph ``source`` as ``small`` was made from it, and whether it is that very graph; if not, it is said."""
+        made = small.provenance
+        if made is None:
+            return self.load(source, voice, setting=setting, directed=directed), False
+        graph = self.load(source, voice, setting=setting or made.setting, directed=directed or made.directed)
+        same = made.source.get("sha256") == graph.sha256
+        if not same:
+            voice.warn(
+                f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
+                "its tensors, its split or its setting differ"
+            )
+        return graph, same
 
 
 DEFAULTS = Common()

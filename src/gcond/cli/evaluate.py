@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gcond.artefact import CondensedGraph
     from gcond.console import Voice
     from gcond.evaluation import Score
-    from gcond.graph import SourceGraph
 
 
 def command(
@@ -59,11 +58,11 @@ def command(
     _check_places(condensed if record else None, trials)
 
     small = _load_condensed(condensed) if condensed is not None else None
-    if small is not None and small.provenance is not None and setting is None:
-        setting = small.provenance.setting  # type: ignore[assignment]
-    source = common.load(str(on or whole), voice, setting=setting, directed=directed)
-    if small is not None:
-        _compare_source(small, source, voice)
+    if small is None:
+        source = common.load(str(whole), voice, setting=setting, directed=directed)
+    else:
+        source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed)
+        record = record and _can_record(small, same, voice)
 
     from gcond.evaluation import evaluate
 
@@ -79,8 +78,8 @@ def command(
             trials=trials,
             on_progress=tick,
         )
-    if record and condensed is not None:
-        _record(condensed, scores, voice)
+    if record and condensed is not None and small is not None:
+        _record(condensed, small, scores, voice)
     provenance = small.provenance if small is not None else None
     method = provenance.method if provenance is not None else None
     results = [score.to_json() for score in scores]
@@ -144,22 +143,19 @@ def _load_condensed(path: Path) -> CondensedGraph:
     return CondensedGraph.load(path)
 
 
-def _compare_source(small: CondensedGraph, source: SourceGraph, voice: Voice) -> None:
+def _can_record(small: CondensedGraph, same: bool, voice: Voice) -> bool:
+    """A file keeps scores on the very graph that it was made from: others could be taken for them."""
     if small.provenance is None:
-        voice.note("the condensed file does not say what it was made from")
-        return
-    made_from = small.provenance.source
-    if made_from.get("sha256") != source.sha256:
-        voice.warn(
-            f"'{source.name}' is not the graph this was made from ('{made_from.get('name')}'): "
-            "its tensors, its split or its setting differ"
-        )
+        voice.note("the condensed file does not say what it was made from, so the scores are not recorded in it")
+    elif not same:
+        voice.note("the scores are not recorded in the condensed file, because they are on another graph")
+    return same
 
 
-def _record(path: Path, scores: Sequence[Score], voice: Voice) -> None:
-    # Read again: another process may have recorded its own scores in the meantime.
+def _record(path: Path, scored: CondensedGraph, scores: Sequence[Score], voice: Voice) -> None:
+    # Read again: another process may have recorded its own scores in the meantime, or made another graph.
     graph = _load_condensed(path)
-    if graph.provenance is None:
-        voice.note("the condensed file has no provenance, so the scores are not recorded in it")
+    if graph.provenance is None or graph.sha256 != scored.sha256:
+        voice.warn(f"'{path}' changed while it was evaluated, so the scores are not recorded in it")
         return
     graph.with_scores([score.to_json() for score in scores]).save(path)

@@ -38,8 +38,7 @@ def command(
     condensed = CondensedGraph.load(file)
     source = None
     if on is not None:
-        setting = condensed.provenance.setting if condensed.provenance else None
-        source = common.load(on, voice, setting=setting, directed=directed)  # type: ignore[arg-type]
+        source, _ = common.load_origin(condensed, on, voice, directed=directed)
     _show_condensed(file, condensed, source, voice)
 
 
@@ -85,8 +84,6 @@ def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | Non
     reduction = {
         key: 1 - found.to_json()[key] / original[key] for key in ("nodes", "bytes") if original and original.get(key)
     }
-    if source is not None and provenance is not None and provenance.source.get("sha256") != source.sha256:
-        voice.warn(f"'{source.name}' is not the graph this was made from ('{provenance.source.get('name')}')")
     payload: dict[str, Any] = {"file": str(file), "kind": "condensed", "sha256": graph.sha256}
     payload |= _payload(provenance)
     payload |= {"statistics": found.to_json(), "source_statistics": original, "reduction": reduction}
@@ -133,7 +130,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
             "made by": f"{p.method}, seed {p.seed}, gcond {p.gcond_version}",
             "settings": ", ".join(f"{key}={value}" for key, value in p.settings.items()) or "none",
             "budget": f"{graph.num_nodes:,} nodes" + (f", {percent(ratio, 2)} %" if ratio is not None else ""),
-            "setting": p.setting,
+            "setting": p.setting + (", directed" if p.directed else ""),
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",
             "features": str(p.transform.get("kind", "")).replace("none", ""),
             "cost": ", ".join(cost),

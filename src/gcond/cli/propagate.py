@@ -28,6 +28,7 @@ def command(
     For example: gcond propagate cora --hops 2 -o cora-2.npy --memory 500MB
     """
     voice = common.start()
+    from gcond.device import choose_device
     from gcond.propagation import propagate
     from gcond.reports.tables import facts, seconds, size
     from gcond.resources import parse_bytes, peak_rss_mb
@@ -40,7 +41,12 @@ def command(
     start = time.perf_counter()
     with voice.progress("propagating") as tick:
         result = propagate(
-            graph, hops=hops, memory_limit=limit, out=out, on_block=lambda done, total: tick("blocks", done, total)
+            graph.adjacency.to(choose_device(common.device)),
+            graph.x,
+            hops=hops,
+            memory_limit=limit,
+            out=out,
+            on_block=lambda done, total: tick("blocks", done, total),
         )
     spent = time.perf_counter() - start
     rows, columns = result.shape

@@ -35,8 +35,17 @@ def tensor(array: np.ndarray, what: str) -> Tensor:
 
 
 def whole_numbers(array: np.ndarray, what: str) -> Tensor:
-    """The same, and integers only."""
+    """The same as :func:`tensor`, and integers only."""
     found = tensor(array, what)
     if array.dtype.kind not in "iu":
         raise GcondError(f"{what} holds {array.dtype} values, and whole numbers are needed there")
     return found
+
+
+def finite(values: Tensor, what: str) -> Tensor:
+    """``values``, refused if one of them is infinite or not a number."""
+    from gcond.checks import all_finite
+
+    if not all_finite(values):
+        raise GcondError(f"{what} holds numbers that are not finite")
+    return values

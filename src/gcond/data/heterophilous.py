@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gcond.data.archive import Archive
 from gcond.data.arrays import tensor, whole_numbers
 from gcond.data.catalogue import Dataset
 from gcond.data.mirrors import fetch
-from gcond.data.npz import Archive
 from gcond.data.request import Request
+from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph import PARTS, SourceGraph
 
@@ -33,14 +34,11 @@ def assemble(archive: Archive, request: Request) -> SourceGraph:
     if len(shapes) != 1 or masks["train"].dim() != 2 or len(masks["train"]) == 0:
         raise GcondError(f"the masks in '{archive.name}' must all be [splits, nodes], and one split at least")
     number = request.seed % len(masks["train"])
+    note = f"the split is number {number} of the {len(masks['train'])} published ones (seed {request.seed})"
     return SourceGraph.build(
         x=tensor(arrays["node_features"], archive.label("node_features")).float(),
         edge_index=edges.T,
         y=tensor(arrays["node_labels"], archive.label("node_labels")),
-        train=masks["train"][number],
-        val=masks["val"][number],
-        test=masks["test"][number],
-        notes=(f"the split is number {number} of the {len(masks['train'])} published ones (seed {request.seed})",),
-        listed_edges=len(edges),
+        **Split(*(masks[part][number] for part in PARTS), note).options(),
         **request.options(),
     )

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from gcond.data.catalogue import DATASETS
 from gcond.data.request import Request
 from gcond.errors import GcondError
 from gcond.registry import suggest
+from gcond.setting import SETTINGS, Setting
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gcond.graph import SourceGraph
-
-Setting = Literal["transductive", "inductive"]
 
 SYNTHETIC = "synthetic:"
 FORMS = (
@@ -43,10 +42,8 @@ def load(
     where the source has none and the whole graph where it is made up. ``directed`` keeps one-way edges
     one-way. What was decided or repaired on the way is said in the ``notes`` of the graph.
     """
-    if setting is not None and setting not in get_args(Setting):
-        raise GcondError(
-            f"unknown setting '{setting}'{suggest(setting, get_args(Setting))}: choose transductive or inductive"
-        )
+    if setting is not None and setting not in SETTINGS:
+        raise GcondError(f"unknown setting '{setting}'{suggest(setting, SETTINGS)}: choose {' or '.join(SETTINGS)}")
     if not isinstance(source, str | os.PathLike):
         return _from_object(source, setting, directed)
     text = os.fspath(source)
@@ -60,7 +57,7 @@ def load(
     named = DATASETS.get(text.lower().replace("_", "-")) if isinstance(source, str) else None
     if named is not None:
         reader = import_module(f"gcond.data.{named.reader}")
-        return reader.load(named, Request(named.name, setting, directed, seed), data_dir)
+        return reader.load(named, Request(named.name, setting or named.setting, directed, seed), data_dir)
     path = Path(text).expanduser()
     if path.exists():
         stem = path.resolve().name if path.is_dir() else path.stem

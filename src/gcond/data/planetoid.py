@@ -16,6 +16,7 @@ import torch
 from gcond.data.catalogue import Dataset
 from gcond.data.mirrors import fetch
 from gcond.data.request import Request
+from gcond.data.splits import Split
 from gcond.features import row_normalise
 from gcond.graph import SourceGraph
 from gcond.sparse import SparseMatrix
@@ -87,16 +88,19 @@ def assemble(files: Mapping[str, bytes], request: Request) -> SourceGraph:
     lengths = [len(neighbours) for neighbours in adjacency.values()]
     source = np.repeat(np.fromiter(adjacency, np.int64, len(adjacency)), lengths)
     target = np.fromiter((node for neighbours in adjacency.values() for node in neighbours), np.int64, sum(lengths))
+    split = Split(
+        torch.arange(train),
+        torch.arange(train, train + VALIDATION),
+        torch.from_numpy(test),
+        "the split is the public one",
+    )
     return SourceGraph.build(
         x=features,
         edge_index=torch.from_numpy(np.stack([source, target])),
         y=torch.from_numpy(y),
-        train=torch.arange(train),
-        val=torch.arange(train, train + VALIDATION),
-        test=torch.from_numpy(test),
         transform=transform,
         listed_edges=len(target) // 2,  # both ends list an edge; papers count these, repeats and self-loops included
-        notes=("the split is the public one",),
+        **split.options(),
         **request.options(),
     )
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
+
+from gcond.setting import Setting
 
 
 @dataclass(frozen=True)
@@ -12,12 +14,12 @@ class Request:
 
     name: str
     """What the graph will be called."""
-    setting: Literal["transductive", "inductive"] | None = None
+    setting: Setting | None = None
     """``None`` takes the source's own."""
     directed: bool = False
     seed: int = 0
     """Of the split where the source has none, and of the graph where it is made up."""
 
-    def options(self, default: Literal["transductive", "inductive"] = "transductive") -> dict[str, Any]:
+    def options(self, default: Setting = "transductive") -> dict[str, Any]:
         """The arguments of ``SourceGraph.build`` that do not come out of a file."""
         return {"name": self.name, "setting": self.setting or default, "directed": self.directed}

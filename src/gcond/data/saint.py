@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.checks import unpack_csr
 from gcond.data import memory
-from gcond.data.arrays import tensor, whole_numbers
+from gcond.data.archive import Archive, edges_of
+from gcond.data.arrays import finite, tensor
 from gcond.data.catalogue import Dataset
-from gcond.data.npz import Archive
 from gcond.data.request import Request
+from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.features import standardise
 from gcond.graph import SourceGraph
@@ -43,19 +43,13 @@ def load_folder(folder: Path, request: Request) -> SourceGraph:
     edge_index = _edges(folder / "adj_full.npz", n)
     if len(parts["train"]) == 0:
         raise GcondError(f"'{folder / 'role.json'}' lists no training node under 'tr'")
-    if not bool(torch.stack(torch.aminmax(x)).isfinite().all()):
-        raise GcondError(f"'{folder / 'feats.npy'}' holds numbers that are not finite")
     x, transform = standardise(x, parts["train"])
     return SourceGraph.build(
         x=x,
         edge_index=edge_index,
         y=y,
-        train=parts["train"],
-        val=parts["val"],
-        test=parts["test"],
         transform=transform,
-        notes=("the split is the file's own",),
-        listed_edges=edge_index.shape[1],  # papers on these sets count the stored entries
+        **Split(**parts, note="the split is the file's own").options(),
         **request.options("inductive"),
     )
 
@@ -75,20 +69,15 @@ def _features(path: Path) -> Tensor:
     x = torch.empty(stored.shape, dtype=torch.float32)
     for start in range(0, len(stored), BLOCK):
         x[start : start + BLOCK] = tensor(stored[start : start + BLOCK], f"'{path}'")
-    return x
+    return finite(x, f"'{path}'")
 
 
 def _edges(path: Path, n: int) -> Tensor:
     _must_exist(path)
-    archive = Archive(path, str(path))
-    arrays = archive.read(["data", "indices", "indptr", "shape"])
-    if arrays["shape"].shape != (2,) or [int(side) for side in arrays["shape"]] != [n, n]:
-        raise GcondError(f"'{path}' has shape {arrays['shape'].tolist()}, and feats.npy has {n} rows: both must agree")
-    indptr, indices = (whole_numbers(arrays[part], archive.label(part)) for part in ("indptr", "indices"))
-    # The stored values carry nothing (they are 1 everywhere), so every stored entry is an edge of weight 1.
-    parts = {"indptr": indptr, "indices": indices, "values": torch.ones(len(arrays["data"]))}
-    matrix = unpack_csr("adj_full", {f"adj_full.{part}": array for part, array in parts.items()}, (n, n))
-    return torch.stack([matrix.row_index.to(matrix.indices.dtype), matrix.indices])
+    matrix = Archive(path, str(path)).csr()
+    if matrix.shape != (n, n):
+        raise GcondError(f"'{path}' has shape {list(matrix.shape)}, and feats.npy has {n} rows: both must agree")
+    return edges_of(matrix)  # the stored values carry nothing: they are 1 everywhere
 
 
 def _classes(path: Path, n: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,12 +17,16 @@ TRAIN, VAL = 20, 30
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Node ids of the three parts, int64, and a sentence on where they come from."""
+    """Boolean masks or node ids of the three parts, and a sentence on where they come from."""
 
     train: Tensor
     val: Tensor
     test: Tensor
     note: str
+
+    def options(self, *more: str) -> dict[str, Any]:
+        """The arguments of ``SourceGraph.build`` that say this, with ``more`` notes after its own."""
+        return {"train": self.train, "val": self.val, "test": self.test, "notes": (self.note, *more)}
 
 
 def per_class(y: Tensor, seed: int, class_names: tuple[str, ...] = ()) -> Split:

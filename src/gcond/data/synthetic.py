@@ -18,6 +18,7 @@ from gcond.data import memory
 from gcond.data.request import Request
 from gcond.errors import GcondError
 from gcond.registry import resolve
+from gcond.setting import Setting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,7 +57,7 @@ class Synthetic:
     """Share of the nodes."""
     val: float = 0.2
     """Share of the nodes; the rest is for testing."""
-    setting: Literal["transductive", "inductive"] = "transductive"
+    setting: Setting = "transductive"
 
     def __post_init__(self) -> None:
         if self.classes < 1 or self.features < 1 or self.words < 1:
@@ -108,7 +109,7 @@ PRESETS: dict[str, Synthetic] = {
         train=90941 / 169343,
         val=29799 / 169343,
     ),
-    # The sizes of Reddit as GraphSAINT stores it: 232,965 nodes, 11,606,919 edges.
+    # The sizes of Reddit as GraphSAINT stores it: 232,965 nodes, 11,606,919 edges (pairs, each once).
     "reddit": Synthetic(
         nodes=232965,
         degree=2 * 11606919 / 232965,
@@ -139,26 +140,23 @@ def load(text: str, request: Request) -> SourceGraph:
     """Make the graph that ``text`` describes (the part after ``synthetic:``)."""
     import torch
 
+    from gcond.data.splits import Split
     from gcond.graph import SourceGraph
 
     spec = parse(text)
     dense = spec.features if spec.kind == "gaussian" else 3 * spec.words
     memory.require(4 * spec.nodes * dense + 80 * spec.edges, f"'synthetic:{text}'")
     y = _classes(spec, _stream(request.seed, "classes"))
-    train, val, test = _split(spec, y, _stream(request.seed, "split"))
+    parts = _split(spec, y, _stream(request.seed, "split"))
     edge_index = _edges(spec, y, _stream(request.seed, "edges"))
     x, transform = _features(spec, y, request.seed)
     return SourceGraph.build(
         x=x,
         edge_index=edge_index,
         y=torch.from_numpy(y).long(),
-        train=torch.from_numpy(train),
-        val=torch.from_numpy(val),
-        test=torch.from_numpy(test),
         num_classes=spec.classes,
         transform=transform,
-        notes=(f"the graph is made up, with seed {request.seed}",),
-        listed_edges=edge_index.shape[1] // 2,
+        **Split(*map(torch.from_numpy, parts), f"the graph is made up, with seed {request.seed}").options(),
         **request.options(spec.setting),
     )
 

@@ -8,17 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gcond import __version__
 from gcond import models as model_registry
 from gcond import settings
-from gcond.artefact import CondensedGraph
+from gcond.artefact import CondensedGraph, Recorded
 from gcond.device import choose_device
 from gcond.errors import GcondError
 from gcond.evaluation.trials import Trial, TrialLog, trial_key
 from gcond.graph import SourceGraph, View
 from gcond.models.base import Model
 from gcond.training import Recipe, accuracy, fit, runs_together
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Progress = Callable[[str, int, int], None]
 
@@ -41,16 +45,20 @@ class Score:
     val_mean: float
     seconds: float
     """Wall time of all runs together."""
+    source: str
+    """sha256 of the graph it was tested on."""
+    seed: int
+    """Of the first run; the others count on."""
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    def to_json(self) -> Recorded:
+        return asdict(self)  # type: ignore[return-value]
 
 
 def evaluate(
     graph: CondensedGraph | SourceGraph,
     *,
-    on: SourceGraph | None = None,
-    models: Sequence[str | Model] = ("gcn",),
+    on: SourceGraph | Data | None = None,
+    models: str | Model | Sequence[str | Model] = ("gcn",),
     runs: int = 10,
     seed: int = 0,
     recipe: Recipe | Mapping[str, Any] | None = None,
@@ -60,17 +68,16 @@ def evaluate(
 ) -> list[Score]:
     """Train each model ``runs`` times on ``graph`` and test it on the source graph ``on``.
 
-    A :class:`SourceGraph` as ``graph`` is the whole-graph reference and needs no ``on``. The epoch is
-    chosen by validation accuracy, and the test nodes are looked at once, with those weights. Run ``i`` starts from seed
-    ``seed + i`` and gives the same numbers whichever runs are done beside it. ``recipe`` overrides the
-    models' own; ``trials`` names a JSON-lines file that finished runs are appended to and found in.
+    A :class:`SourceGraph` as ``graph`` is the whole-graph reference and needs no ``on``; a PyG ``Data`` as ``on``
+    is used in the setting, and with the directions, that the condensed graph was made in. The epoch is chosen by
+    validation accuracy, and the test nodes are looked at once, with those weights. Run ``i`` starts from seed
+    ``seed + i`` and gives the same numbers whichever runs are done beside it. ``recipe`` overrides the models' own;
+    ``trials`` names a JSON-lines file that finished runs are appended to and found in.
     ``on_progress(model, done, total)`` counts epochs of all runs.
     """
     if runs < 1:
         raise GcondError(f"{runs} runs are too few: use 1 or more")
-    source = on or (graph if isinstance(graph, SourceGraph) else None)
-    if source is None:
-        raise GcondError("a condensed graph is tested on its source: give the source graph as `on`")
+    source = _source(graph, on)
     _check_fit(graph, source)
     log = TrialLog(trials)
     place = choose_device(device)
@@ -107,6 +114,7 @@ class _Job:
     def key(self) -> str:
         return trial_key(
             {
+                "gcond": __version__,
                 "train": self.graph.sha256,
                 "source": self.source.sha256,
                 "model": self.model.name,
@@ -142,6 +150,8 @@ def _score(job: _Job, seeds: Sequence[int], log: TrialLog, on_progress: Progress
         runs=tuple(tests),
         val_mean=fmean(row.val for row in found),
         seconds=math.fsum(row.seconds for row in found),
+        source=job.source.sha256,
+        seed=seeds[0],
     )
 
 
@@ -166,7 +176,21 @@ def _run(job: _Job, key: str, seeds: Sequence[int], on_epoch: Callable[[int], No
     ]
 
 
-def _resolve(models: Sequence[str | Model]) -> list[Model]:
+def _source(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | None) -> SourceGraph:
+    if isinstance(on, SourceGraph):
+        return on
+    if on is None:
+        if isinstance(graph, SourceGraph):
+            return graph
+        raise GcondError("a condensed graph is tested on its source: give the source graph as `on`")
+    made = graph if isinstance(graph, SourceGraph) else graph.provenance
+    if made is None:
+        return SourceGraph.from_pyg(on)
+    return SourceGraph.from_pyg(on, setting=made.setting, directed=made.directed)
+
+
+def _resolve(models: str | Model | Sequence[str | Model]) -> list[Model]:
+    models = [models] if isinstance(models, str | Model) else models
     if not models:
         raise GcondError(f"no model is named: choose among {', '.join(model_registry.available())}, or all")
     return [model if isinstance(model, Model) else model_registry.find(model)() for model in models]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from gcond.errors import GcondError
 from gcond.storage import unwritable
+
+Accuracy = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
@@ -25,13 +30,13 @@ class Trial:
     """sha256 of the condensed graph's tensors; None where the whole graph was trained on."""
     model: str
     seed: int
-    test: float
+    test: Accuracy
     """Test accuracy at the selected epoch, a fraction."""
-    val: float
+    val: Accuracy
     """Validation accuracy there."""
-    epoch: int
+    epoch: Annotated[int, Field(ge=1)]
     """The selected epoch, counted from 1."""
-    seconds: float
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Wall time of this trial; runs trained together share theirs equally."""
 
 
@@ -60,11 +65,13 @@ class TrialLog:
         self._known[trial.key, trial.seed] = trial
         if self.path is None:
             return
-        row = json.dumps(dataclasses.asdict(trial), sort_keys=True) + "\n"
+        row = json.dumps(dataclasses.asdict(trial), sort_keys=True, allow_nan=False) + "\n"
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
-                os.write(descriptor, (_line_break(descriptor) + row).encode())
+                line = (_line_break(descriptor) + row).encode()
+                if os.write(descriptor, line) < len(line):  # the rest in a second write might land in another's row
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -79,20 +86,34 @@ def _line_break(descriptor: int) -> str:
 
 
 def _read(path: Path) -> list[Trial]:
-    names = {field.name for field in dataclasses.fields(Trial)}
-    trials = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise GcondError(f"the trials in '{path}' cannot be read: {error}") from None
-    for line in lines:
+    names = {field.name for field in dataclasses.fields(Trial)}
+    reader = TypeAdapter(Trial)
+    foreign = GcondError(f"'{path}' is not a file of trials: give a new name, or one that gcond wrote")
+    trials, broken = [], []
+    for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # cut off by a kill: that trial simply runs again
+        except (ValueError, RecursionError):
+            broken.append(line)  # cut off by a kill: that trial simply runs again
+            continue
         if not isinstance(row, dict) or set(row) != names:
-            raise GcondError(f"'{path}' is not a file of trials: give a new name, or one that gcond wrote")
-        trials.append(Trial(**row))
-    if lines and not trials:
-        raise GcondError(f"'{path}' is not a file of trials: give a new name, or one that gcond wrote")
+            raise foreign
+        try:
+            trials.append(reader.validate_json(line, strict=True))
+        except ValidationError as error:
+            where, reason = error.errors()[0]["loc"], error.errors()[0]["msg"]
+            raise GcondError(
+                f"line {number} of '{path}' is no trial, its {'.'.join(map(str, where))} is wrong "
+                f"({reason[:1].lower()}{reason[1:]}): delete the line to run that trial again"
+            ) from None
+    if not trials and not all(line.startswith(_START) or _START.startswith(line) for line in broken):
+        raise foreign
     return trials
+
+
+# How every row begins, since keys are in order.
+_START = f'{{"{min(field.name for field in dataclasses.fields(Trial))}": '

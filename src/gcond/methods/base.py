@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from gcond import __version__
-from gcond.artefact import CondensedGraph, Provenance
+from gcond.artefact import CondensedGraph, Cost, Provenance
 from gcond.budget import Budget, nodes_per_class
 from gcond.graph import SourceGraph, View
 from gcond.resources import peak_rss_mb
 from gcond.settings import as_dict
+from gcond.sparse import SparseMatrix, dense, take_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +62,11 @@ class Method(ABC):
         task = Task(graph.view("train").to(device), graph.view("val").to(device), graph.num_classes, quota, seed)
         wall, cpu = time.perf_counter(), time.process_time()
         result = self.reduce(task)
-        cost = {
-            "wall_seconds": time.perf_counter() - wall,
-            "cpu_seconds": time.process_time() - cpu,
-            "peak_rss_mb": peak_rss_mb(),
-        }
+        cost = Cost(
+            wall_seconds=time.perf_counter() - wall,
+            cpu_seconds=time.process_time() - cpu,
+            peak_rss_mb=peak_rss_mb(),
+        )
         provenance = Provenance(
             method=self.name,
             settings=as_dict(self),
@@ -83,6 +84,7 @@ class Method(ABC):
             transform=graph.transform.to_json(),
             num_classes=graph.num_classes,
             class_names=graph.class_names,
+            directed=graph.directed,
             cost=cost,
             history=result.provenance.history if result.provenance else {},
             gcond_version=__version__,
@@ -96,8 +98,6 @@ def induced_subgraph(task: Task, chosen: Tensor) -> CondensedGraph:
     ``chosen`` are rows of ``task.train.inputs``, all of them labelled. They are put in order of class and
     then of source node: a selection is a set, and the same set gives the same file.
     """
-    from gcond.sparse import SparseMatrix, gather_rows
-
     inputs = task.train.inputs
     assert isinstance(inputs.adjacency, SparseMatrix)
     label = torch.full((inputs.num_nodes,), -1, dtype=torch.long)
@@ -106,9 +106,9 @@ def induced_subgraph(task: Task, chosen: Tensor) -> CondensedGraph:
     chosen = chosen[label[chosen].argsort(stable=True)]
     edges = inputs.adjacency.submatrix(chosen)
     return CondensedGraph(
-        x=gather_rows(inputs.x, chosen).cpu(),
+        x=dense(take_rows(inputs.x, chosen)).cpu(),
         y=label[chosen],
-        edge_index=torch.stack([edges.indices.long(), edges.row_index]).cpu(),
+        edge_index=edges.edge_index.cpu(),
         edge_weight=edges.values.cpu(),
         source_index=task.train.source_index[chosen],
     )

@@ -59,7 +59,7 @@ class SelectionByEmbedding(Method):
         points = embed(task, self.model(), self.recipe(), self.embedding)
         chosen = []
         for label, count in enumerate(task.quota.tolist()):
-            candidates = task.candidates(label)
+            candidates = task.candidates(label).cpu()
             chosen.append(candidates[self.pick(points[candidates], count)])
         return induced_subgraph(task, torch.cat(chosen))
 
@@ -68,14 +68,14 @@ class SelectionByEmbedding(Method):
 def embed(task: Task, model: GCN, recipe: Recipe, embedding: Embedding) -> Tensor:
     """Train ``model`` on the training view and place its nodes: float64 [n, C] for ``output``, [n, h] for ``hidden``.
 
-    Distances are compared in float64, where a sum over many nodes still tells close candidates apart.
+    Distances are compared on the CPU in float64, where a sum over many nodes still tells close candidates apart.
     """
     with torch.enable_grad():
         trained = fit(model, task.train, None, classes=task.num_classes, seeds=[task.seed], recipe=recipe)
     parameters = {key: tensor[0] for key, tensor in trained.parameters.items()}
     inputs = task.train.inputs
     if embedding == "output":
-        return model.logits(parameters, inputs).log_softmax(-1).double()
+        return model.logits(parameters, inputs).log_softmax(-1).double().cpu()
     # All layers but the last are themselves a GCN, whose scores before the activation are the hidden layer's.
     without_last = GCN(model.layers - 1, model.hidden, model.activation)
-    return model.activate(without_last.logits(parameters, inputs)).double()
+    return model.activate(without_last.logits(parameters, inputs)).double().cpu()

@@ -1,0 +1,109 @@
+"""How any ``.npz`` is read: only the arrays that are asked for, never a pickle, and CSR matrices checked."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcond.checks import unpack_csr
+from gcond.data import memory
+from gcond.data.arrays import tensor, whole_numbers
+from gcond.errors import GcondError
+from gcond.sparse import SparseMatrix
+
+
+class Archive:
+    """An ``.npz`` of which only the arrays that are asked for are read, and no pickle ever."""
+
+    def __init__(self, content: Path | bytes, name: str) -> None:
+        self.name = name
+        self._content = content
+        try:
+            with zipfile.ZipFile(self._open()) as archive:
+                self._sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
+        except OSError as error:
+            raise GcondError(f"'{name}' cannot be read: {error.strerror or error}") from None
+        except Exception:  # zipfile trips over foreign bytes in many ways, and all mean the same
+            raise GcondError(f"'{name}' is damaged, cut short or not an .npz file") from None
+
+    def _open(self) -> Path | BinaryIO:
+        return self._content if isinstance(self._content, Path) else io.BytesIO(self._content)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._sizes
+
+    def label(self, key: str) -> str:
+        """How messages name one of its arrays."""
+        return f"'{key}' in '{self.name}'"
+
+    def read(self, keys: Iterable[str]) -> dict[str, np.ndarray]:
+        keys = list(keys)
+        missing = [key for key in keys if key not in self]
+        if missing:
+            raise GcondError(
+                f"'{self.name}' has no array '{missing[0]}' (it has {', '.join(sorted(self._sizes)[:12]) or 'none'}): "
+                "the gnn-benchmark layout is adj_data, adj_indices, adj_indptr, adj_shape, the same with attr_, labels"
+            )
+        memory.require(2 * sum(self._sizes[key] for key in keys), f"'{self.name}'")
+        try:
+            with np.load(self._open(), allow_pickle=False) as arrays:
+                return {key: self._array(arrays, key) for key in keys}
+        except GcondError:
+            raise
+        except Exception:  # as above: whatever the parser says of foreign bytes, the file is not whole
+            raise GcondError(f"'{self.name}' is damaged or cut short") from None
+
+    def tensor(self, key: str) -> Tensor:
+        """One array, as numbers of a type that torch has."""
+        return tensor(self.read([key])[key], self.label(key))
+
+    def csr(self, prefix: str = "") -> SparseMatrix:
+        """The CSR matrix in ``data``, ``indices``, ``indptr`` and ``shape``, all with ``prefix``, entry by entry.
+
+        Entries stay as they are stored, in any order and repeated or not.
+        """
+        keys = {part: f"{prefix}{part}" for part in ("data", "indices", "indptr", "shape")}
+        arrays = self.read(keys.values())
+        values = tensor(arrays[keys["data"]], self.label(keys["data"])).float()
+        indices, indptr, shape = (
+            whole_numbers(arrays[keys[part]], self.label(keys[part])) for part in ("indices", "indptr", "shape")
+        )
+        if shape.shape != (2,) or int(shape.min()) < 1:
+            raise GcondError(f"{self.label(keys['shape'])} is {shape.tolist()}: it must be two positive numbers")
+        size = (int(shape[0]), int(shape[1]))
+        if indptr.shape != (size[0] + 1,):
+            raise GcondError(f"{self.label(keys['indptr'])} must have one entry more than the {size[0]} rows")
+        parts = {"m.indptr": indptr, "m.indices": indices, "m.values": values}
+        try:
+            return unpack_csr("m", parts, size)
+        except GcondError:
+            raise GcondError(
+                f"the arrays {', '.join(keys.values())} in '{self.name}' do not fit together "
+                f"as a {size[0]} by {size[1]} matrix"
+            ) from None
+
+    def _array(self, arrays: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
+        try:
+            array = arrays[key]
+        except ValueError as error:
+            if "allow_pickle" not in str(error):
+                raise
+            raise GcondError(
+                f"'{key}' in '{self.name}' is an object array, stored as a pickle, which gcond never opens: "
+                "save it with a plain number type"
+            ) from None
+        if not isinstance(array, np.ndarray):  # a member without the .npy header comes back as bytes
+            raise GcondError(f"'{key}' in '{self.name}' is not a numpy array")
+        return array
+
+
+def edges_of(matrix: SparseMatrix) -> Tensor:
+    """int [2, E]: row i of the matrix lists the targets of node i."""
+    return torch.stack([matrix.row_index.to(matrix.indices.dtype), matrix.indices])
