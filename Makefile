@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+.DELETE_ON_ERROR:
 .PHONY: help demo test lint bench accuracy clean
 
 help:  ## show this list
@@ -10,7 +11,7 @@ help:  ## show this list
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "gcond needs Python 3.11 or newer: run make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
@@ -42,4 +43,4 @@ accuracy: .venv/.dev  ## the long accuracy runs; they resume, and write docs/res
 	$(BIN)/python tests/accuracy/figures.py
 
 clean:  ## remove the environment and caches
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf .venv dist gcond-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

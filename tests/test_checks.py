@@ -75,8 +75,8 @@ NONE = torch.zeros(4, dtype=torch.bool)
         ),
         ({"x": torch.ones(4, 2, dtype=torch.complex64)}, "complex numbers are not usable here: give real ones"),
         # labels
-        ({"y": torch.tensor([0, 1])}, "labels have shape [2]: there must be one class id for each of the 4 nodes"),
-        ({"y": torch.zeros(4, 2)}, "labels have shape [4, 2]: there must be one class id for each of the 4 nodes"),
+        ({"y": torch.tensor([0, 1])}, "there are 2 labels for 4 nodes: there must be one class id a node"),
+        ({"y": torch.zeros(4, 2)}, "labels have shape [4, 2]: there must be one class id a node"),
         (
             {"y": torch.tensor([0, 1.5, 0, 1])},
             "labels are not whole numbers: each must be a class id, or -1 for unlabelled",
@@ -99,6 +99,14 @@ NONE = torch.zeros(4, dtype=torch.bool)
         (
             {"num_classes": 2, "class_names": ("a", "b", "c")},
             "there are 3 class names for 2 classes: give one name a class",
+        ),
+        (
+            {"y": torch.tensor([0, 1, 10**12, 1])},
+            "there are 1000000000001 classes for 4 nodes: every class needs a node, so number them from 0 on",
+        ),
+        (
+            {"num_classes": 10**12},
+            "there are 1000000000000 classes for 4 nodes: every class needs a node, so number them from 0 on",
         ),
         # masks
         (
@@ -123,8 +131,8 @@ NONE = torch.zeros(4, dtype=torch.bool)
             "no training node of class 'dogs': every class needs at least one",
         ),
         (
-            {"num_classes": 9},
-            "no training node of class 2, 3, 4, 5, 6 and 2 more: every class needs at least one",
+            {"num_classes": 4},
+            "no training node of class 2, 3: every class needs at least one",
         ),
         # edges
         (
@@ -185,11 +193,60 @@ def test_masks_and_node_ids_are_the_same(dtype):
     assert by_ids.sha256 == build().sha256
 
 
-def test_masks_are_copies():
-    train = raw()["train"]
-    graph = build(train=train)
-    train[:] = False
-    assert graph.train_mask.sum() == 2
+def test_many_classes_without_a_training_node_are_counted():
+    y, train = torch.arange(9), torch.zeros(9, dtype=torch.bool)
+    train[:2] = True
+    parts = {"train": train, "val": torch.tensor([]), "test": torch.tensor([])}
+    with pytest.raises(GcondError, match="no training node of class 2, 3, 4, 5, 6 and 2 more: every class"):
+        checks.masks(parts, y, 9, ())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"y": torch.tensor([[0], [1], [0], [1]])},
+        {"x": sparse([0, 1, 2, 3], [0, 1, 2, 3], np.ones(4, np.float32), (4, 40))},
+        {"edge_weight": torch.tensor([1.0, 1, 2, 2, 3, 3])},
+        {"train": torch.tensor([1, 1, 0, 0], dtype=torch.uint8)},
+    ],
+)
+def test_what_the_caller_changes_later_does_not_reach_the_graph(changes):
+    given = raw(**changes)
+    graph = SourceGraph.build(**given)
+    before = [tensor.clone() for tensor in graph._tensors().values()]
+    for value in given.values():
+        if isinstance(value, SparseMatrix):
+            value.values.fill_(7)
+            value.indices.fill_(0)
+        elif isinstance(value, torch.Tensor):
+            value.fill_(1)
+    assert all(torch.equal(one, other) for one, other in zip(before, graph._tensors().values(), strict=True))
+
+
+@pytest.mark.parametrize("x", [raw()["x"], sparse([0], [1], np.ones(1, np.float32), (4, 2))])
+def test_features_that_are_handed_over_are_not_copied(x):
+    kept = checks.features(x, copy=False)
+    values = (part.values if isinstance(part, SparseMatrix) else part for part in (x, kept))
+    assert len({part.data_ptr() for part in values}) == 1
+
+
+def test_gradients_stay_outside():
+    x = raw()["x"].requires_grad_()
+    weight = torch.ones(6, requires_grad=True)
+    y = torch.tensor([0.0, 1.0, 0.0, 1.0], requires_grad=True)
+    graph = build(x=x, edge_weight=weight, y=y)
+    assert not graph.x.requires_grad
+    assert not graph.adjacency.values.requires_grad
+    assert graph.sha256 == build().sha256
+
+
+def test_an_empty_list_of_nodes_is_a_list():
+    graph = build(val=torch.tensor([]), test=torch.tensor([], dtype=torch.long))
+    assert not graph.val_mask.any()
+    assert not graph.test_mask.any()
+    with pytest.raises(GcondError, match=r"the val mask has shape \[0\]"):
+        build(val=torch.zeros(0, dtype=torch.bool))
 
 
 def test_repairs_are_made_and_said():

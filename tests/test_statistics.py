@@ -67,6 +67,12 @@ def test_density_counts_the_edges_as_listed():
     assert found.density == pytest.approx(2 * 5 / 36)
 
 
+def test_light_edges_of_a_source_count_as_any_other():
+    edges, weight = [(0, 1), (2, 3), (0, 2)], torch.tensor([0.1, 0.2, 0.3])
+    found = describe(source(edges, [0, 0, 1, 1, 0, 1, 0, 1], n=8, weight=weight))
+    assert found.homophily == pytest.approx(2 / 3)
+
+
 def test_class_nodes_of_a_source_are_its_training_nodes():
     found = describe(source([(0, 1)], [0, 1, 1, 1, 0, 0, 0, 0], n=8))
     assert found.class_nodes == (1, 3)
@@ -122,7 +128,7 @@ def test_soft_labels_count_as_their_likeliest_class():
 
 def test_unlabelled_ends_do_not_count():
     edge_index = torch.tensor([[0, 1, 2], [1, 2, 3]])
-    assert edge_homophily(edge_index, torch.ones(3), torch.tensor([0, 0, -1, -1])) == 1.0
+    assert edge_homophily(edge_index, torch.tensor([0, 0, -1, -1])) == 1.0
 
 
 def test_bytes_are_those_of_the_tensors():

@@ -7,12 +7,17 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NotRequired,  # pydantic takes the standard ones from Python 3.12 on
+)
 
 import torch
 from pydantic import Field, TypeAdapter, ValidationError
 from torch import Tensor
-from typing_extensions import NotRequired, TypedDict  # pydantic takes the standard ones from Python 3.12 on
+from typing_extensions import TypedDict
 
 from gcond.errors import GcondError
 from gcond.features import compact

@@ -32,8 +32,10 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     """
     target = _place(target)
     temporary = _new_file_beside(target)
+    mode = stat.S_IMODE(temporary.stat().st_mode)
     try:
         yield temporary
+        os.chmod(temporary, mode)  # whoever wrote it may have put a private file of its own in its place
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gcond.reports import paper
+from accuracy import paper
+from gcond.reports.tables import MISSING, Table, accuracy
 from gcond.storage import atomic_path
 
 ROOT = Path(__file__).parents[2]
@@ -40,62 +41,65 @@ def record(section: str, key: str, row: dict[str, Any]) -> None:
 
 def render(ledger: dict[str, Any]) -> str:
     parts = [INTRODUCTION]
-    if whole := ledger.get("whole"):
-        parts += [_WHOLE_TEXT, *_whole(whole), _note("whole")]
-    if selection := ledger.get("selection"):
-        parts += [_SELECTION_TEXT, *_selection(selection), _note("selection")]
-    return "\n".join(part for part in parts if part).rstrip() + "\n"
+    for section, (text, table) in _SECTIONS.items():
+        if rows := ledger.get(section):
+            parts += [text, table(list(rows.values())).markdown(), _note(section)]
+    return "\n".join(parts).rstrip() + "\n"
 
 
-_WHOLE_TEXT = """
-## Whole graphs
+_WHOLE_TEXT = """## Whole graphs
 
 `gcond evaluate --whole DATASET --models MODEL --runs 10 --json`
+"""
 
-| data set | model | ours | n | paper | difference |
-|---|---|---|---|---|---|"""
-
-_SELECTION_TEXT = """
-## Selected nodes
+_SELECTION_TEXT = """## Selected nodes
 
 A GCN trained on what each method selects, 5 selections (SEED 0 to 4) × 10 runs (from START = 10 · SEED):
 
 `gcond condense DATASET --method METHOD --nodes NODES --seed SEED -o FILE`, then
 `gcond evaluate FILE --on DATASET --models gcn --runs 10 --seed START --json`
-
-| data set | nodes | method | ours | n | paper | difference |
-|---|---|---|---|---|---|---|"""
+"""
 
 
-def _whole(rows: dict[str, Any]) -> list[str]:
-    lines = []
-    for row in sorted(rows.values(), key=lambda r: (r["dataset"], r["model"])):
-        theirs = paper.whole_graph(row["dataset"], row["model"])
-        lines.append(f"| {row['dataset']} | {row['model']} | {_figure(row)} | {row['n']} | {_compare(row, theirs)} |")
-    return lines
+def _whole(rows: list[dict[str, Any]]) -> Table:
+    cells = [
+        (row["dataset"], row["model"], *_compare(row, paper.whole_graph(row["dataset"], row["model"])))
+        for row in sorted(rows, key=lambda r: (r["dataset"], r["model"]))
+    ]
+    return Table(("data set", "model", *_COMPARED), tuple(cells), words=(0, 1))
 
 
-def _selection(rows: dict[str, Any]) -> list[str]:
-    lines = []
-    for row in sorted(rows.values(), key=lambda r: (r["dataset"], r["nodes"], r["method"])):
-        theirs = paper.main_table(row["dataset"], row["position"], row["method"])
-        what = f"{row['dataset']} | {row['nodes']} | {row['method']}"
-        lines.append(f"| {what} | {_figure(row)} | {row['n']} | {_compare(row, theirs)} |")
-    return lines
+def _selection(rows: list[dict[str, Any]]) -> Table:
+    cells = [
+        (
+            row["dataset"],
+            str(row["nodes"]),
+            row["method"],
+            *_compare(row, paper.main_table(row["dataset"], row["position"], row["method"])),
+        )
+        for row in sorted(rows, key=lambda r: (r["dataset"], r["nodes"], r["method"]))
+    ]
+    return Table(("data set", "nodes", "method", *_COMPARED), tuple(cells), words=(0, 2))
 
 
-def _figure(row: dict[str, Any]) -> str:
-    return f"{100 * row['mean']:.1f} ± {100 * row['std']:.1f}"
+_SECTIONS = {"whole": (_WHOLE_TEXT, _whole), "selection": (_SELECTION_TEXT, _selection)}
+_COMPARED = ("ours", "n", "paper", "difference")
 
 
-def _compare(row: dict[str, Any], theirs: paper.Figure | None) -> str:
+def _compare(row: dict[str, Any], theirs: paper.Figure | None) -> tuple[str, str, str, str]:
+    """Ours, the number of runs, the paper's figure, and ours minus it."""
+    ours = accuracy(row["mean"], row["std"])
     if theirs is None:
-        return "– | –"
+        return ours, str(row["n"]), MISSING, MISSING
     shown = f"{theirs.mean:.1f}" + (f" ± {theirs.std:.1f}" if theirs.std is not None else "")
-    return f"{shown} | {100 * row['mean'] - theirs.mean:+.1f}"
+    return ours, str(row["n"]), shown, f"{100 * row['mean'] - theirs.mean:+.1f}"
 
 
 def _note(section: str) -> str:
-    """What a person should know about a table, written by hand beside the figures."""
+    """What a person should know about a table, written by hand."""
     path = ROOT / "docs" / "notes" / f"{section}.md"
     return "\n" + path.read_text().strip() + "\n" if path.exists() else ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(json.loads(LEDGER.read_text())))

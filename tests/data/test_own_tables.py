@@ -9,6 +9,7 @@ from pyarrow import csv, parquet
 
 import gcond
 from gcond.errors import GcondError
+from gcond.statistics import describe
 
 NODES = {
     "id": ["a", "b", "c", "d", "e", "f"],
@@ -52,9 +53,17 @@ def test_a_graph_as_people_keep_it(save, kind):
     assert graph.train_mask.tolist() == [True, True, False, False, False, False]
     assert graph.val_mask.nonzero().flatten().tolist() == [2]
     assert graph.test_mask.nonzero().flatten().tolist() == [3]
-    assert graph.num_edges == graph.listed_edges == 3
+    assert graph.num_edges == 3
     assert graph.adjacency.to_dense()[1, 0] == 1
     assert graph.notes[0] == "the split is the table's own"
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_density_does_not_depend_on_how_often_a_pair_is_listed(both_ways, save, kind):
+    edges = {"source": ["a", "b"], "target": ["b", "a"]} if both_ways else {"source": ["a"], "target": ["b"]}
+    found = describe(gcond.load(save(edges=edges, kind=kind)))
+    assert found.listed_edges == 1
+    assert found.density == pytest.approx(2 / 36)
 
 
 def test_weights_direction_and_unused_columns(save, kind):

@@ -13,6 +13,7 @@ from torch_geometric.datasets import Flickr
 
 import gcond
 from gcond.errors import GcondError
+from gcond.statistics import describe
 
 N = 12
 ROLE = {"tr": list(range(6)), "va": [6, 7, 8], "te": [9, 10, 11]}
@@ -37,7 +38,10 @@ def test_equals_pyg_and_is_standardised_by_training_nodes(folder, tmp_path):
     assert graph.y.tolist() == theirs.y.tolist()
     for part in ("train", "val", "test"):
         assert torch.equal(graph.mask(part), theirs[f"{part}_mask"])
-    assert graph.listed_edges == theirs.edge_index.shape[1] == 2 * N
+    assert theirs.edge_index.shape[1] == 2 * N
+    found = describe(graph)
+    assert found.edges == found.listed_edges == N  # the file stores both directions
+    assert found.density == pytest.approx(2 * N / N**2)
     dense = torch.zeros(N, N)
     dense[theirs.edge_index[1], theirs.edge_index[0]] = 1
     assert torch.equal(graph.adjacency.to_dense(), dense)

@@ -137,24 +137,26 @@ def _labels(nodes: Table) -> tuple[Tensor, tuple[str, ...], tuple[str, ...]]:
     given = [word for word in words if word]
     if not given:
         raise GcondError(f"no node is labelled: the column 'label' of '{nodes.file}' is empty")
-    numbers = _as_integers(given)
-    if numbers is None:
-        ranks: dict[str, int] = {word: rank for rank, word in enumerate(sorted(given))}
-        names, notes = tuple(sorted(given)), ()
-    else:
-        if low := min([number for number in numbers if number < -1], default=0):
-            raise GcondError(
-                f"label {low} in '{nodes.file}' is out of range: class ids start at 0, and -1 is unlabelled"
-            )
-        distinct = sorted({number for number in numbers if number >= 0})
-        place = {number: rank for rank, number in enumerate(distinct)} | {-1: -1}
-        ranks = {word: place[number] for word, number in zip(given, numbers, strict=True)}
-        names, notes = (), ()
-        if distinct != list(range(len(distinct))):
-            names = tuple(str(number) for number in distinct)
-            notes = (f"the {len(names)} labels were numbered 0 to {len(names) - 1} in order",)  # type: ignore[assignment]
+    ranks, names, notes = _ranks(given, nodes.file)
     lookup = np.array([ranks[word] if word else -1 for word in words], dtype=np.int64)
     return torch.from_numpy(lookup[codes]), names, notes
+
+
+def _ranks(words: Sequence[str], file: Path) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
+    """The class id of each distinct label, and the names and notes of :func:`_labels`."""
+    numbers = _as_integers(words)
+    if numbers is None:
+        names = tuple(sorted(words))
+        return {word: rank for rank, word in enumerate(names)}, names, ()
+    if (low := min(numbers)) < -1:
+        raise GcondError(f"label {low} in '{file}' is out of range: class ids start at 0, and -1 is unlabelled")
+    distinct = sorted(set(numbers) - {-1})
+    place = {number: rank for rank, number in enumerate(distinct)} | {-1: -1}
+    ranks = {word: place[number] for word, number in zip(words, numbers, strict=True)}
+    if distinct == list(range(len(distinct))):
+        return ranks, (), ()
+    note = f"the {len(distinct)} labels were numbered 0 to {len(distinct) - 1} in order"
+    return ranks, tuple(map(str, distinct)), (note,)
 
 
 def _whole(nodes: Table, column: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:

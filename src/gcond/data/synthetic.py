@@ -156,7 +156,7 @@ def load(text: str, request: Request) -> SourceGraph:
         y=torch.from_numpy(y).long(),
         num_classes=spec.classes,
         transform=transform,
-        **Split(*map(torch.from_numpy, parts), f"the graph is made up, with seed {request.seed}").options(),
+        **Split(*map(torch.from_numpy, parts), note=f"the graph is made up, with seed {request.seed}").options(),
         **request.options(spec.setting),
     )
 

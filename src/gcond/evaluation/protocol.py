@@ -10,9 +10,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from gcond import __version__
+from gcond import __version__, settings
 from gcond import models as model_registry
-from gcond import settings
 from gcond.artefact import CondensedGraph, Recorded
 from gcond.device import choose_device
 from gcond.errors import GcondError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 
 # The paper's tables spell methods without hyphens.
@@ -35,4 +35,4 @@ def main_table(dataset: str, position: int, method: str) -> Figure | None:
 @cache
 def tables() -> dict[str, Any]:
     """Every table of the paper as it is printed."""
-    return json.loads(resources.files(__package__).joinpath("paper.json").read_text())
+    return json.loads(Path(__file__).with_name("paper.json").read_text())
