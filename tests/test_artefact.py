@@ -17,6 +17,18 @@ from gcond.sparse import Identity, matmul
 from gcond.storage import read_tensors, write_tensors
 from reference.damage import damaged_headers, sentence
 
+SCORE = {
+    "model": "gcn",
+    "settings": {"hidden": 256},
+    "recipe": {"epochs": 600},
+    "mean": 0.8,
+    "std": 0.01,
+    "runs": [0.79, 0.81],
+    "val_mean": 0.7,
+    "seconds": 1.5,
+    "source": "ab",
+    "seed": 0,
+}
 PROVENANCE = Provenance(
     method="random",
     settings={"epochs": 5, "lr": 0.1, "kind": None},
@@ -29,7 +41,7 @@ PROVENANCE = Provenance(
     class_names=("a", "b", "c"),
     cost={"wall_seconds": 1.5},
     history={"loss": [1.0, 0.5]},
-    scores=({"model": "gcn", "mean": 0.8},),
+    scores=(SCORE,),
     gcond_version="0.1.0",
 )
 
@@ -197,12 +209,32 @@ def test_fingerprint_is_of_every_tensor_and_no_more():
     assert dataclasses.replace(base, provenance=dataclasses.replace(PROVENANCE, seed=9)).sha256 == base.sha256
 
 
-def test_scores_replace_those_of_the_same_model_and_recipe():
-    first = small().with_scores([{"model": "gcn", "mean": 0.9, "recipe": {"epochs": 5}}])
-    assert len(first.provenance.scores) == 2
-    second = first.with_scores([{"model": "gcn", "mean": 0.7, "recipe": {"epochs": 5}}])
-    assert [score["mean"] for score in second.provenance.scores] == [0.8, 0.7]
+def test_a_score_replaces_one_of_the_same_subject_alone(tmp_path):
+    changes = [
+        {"model": "sgc"},
+        {"settings": {"hidden": 4}},
+        {"recipe": {"epochs": 5, "betas": (0.9, 0.99)}},
+        {"source": "cd"},
+    ]
+    others = [SCORE | change for change in changes]
+    many = small().with_scores(others)
+    assert list(many.provenance.scores) == [SCORE, *others]
+    many.save(tmp_path / "g")  # where a tuple becomes a list
+    again = CondensedGraph.load(tmp_path / "g").with_scores([score | {"mean": 0.7, "seed": 9} for score in others])
+    assert [score["mean"] for score in again.provenance.scores] == [0.8, 0.7, 0.7, 0.7, 0.7]
     assert small().provenance.scores == PROVENANCE.scores
+
+
+def test_scores_of_files_from_before_sources_were_recorded(tmp_path):
+    old = {key: value for key, value in SCORE.items() if key not in ("source", "seed")}
+    values = PROVENANCE.to_json() | {"scores": [old]}
+    del values["directed"]
+    graph = CondensedGraph.load(damage(tmp_path, provenance=values))
+    assert graph.provenance.directed is False
+    assert list(graph.with_scores([SCORE]).provenance.scores) == [old, SCORE]
+
+
+def test_scores_need_a_provenance():
     with pytest.raises(GcondError, match="no provenance to record scores in"):
         small(provenance=None).with_scores([])
 
@@ -233,6 +265,15 @@ LONG = torch.long
         ),
         ({"edge_index": torch.tensor([[0, 1, 1, -1], [1, 0, 2, 1]])}, "an edge names node -1"),
         ({"edge_index": torch.tensor([[0, 1, 1, 2], [1, 0, 1, 1]])}, "self-loops"),
+        (
+            {"edge_index": torch.tensor([[0, 1, 1, 0], [1, 0, 2, 1]])},
+            "lists an edge more than once, and each must be there once",
+        ),
+        ({"y": torch.tensor([0, 1, 2, 10**12]), "provenance": None}, "1000000000001 classes, and must be 1 to 1,000"),
+        ({"y": torch.full((4,), -1), "provenance": None}, "there are 0 classes"),
+        ({"y": torch.empty(4, 0), "provenance": None}, "there are 0 classes"),
+        ({"provenance": dataclasses.replace(PROVENANCE, num_classes=10**12)}, "1000000000000 classes"),
+        ({"provenance": dataclasses.replace(PROVENANCE, num_classes=-1)}, "there are -1 classes"),
         ({"edge_weight": torch.ones(3)}, r"edge_weight is torch.float32 \[3\], and must be float32 \[4\]"),
         ({"edge_weight": torch.ones(4).double()}, "edge_weight is torch.float64"),
         ({"edge_weight": torch.tensor([1, 1, 1, torch.inf])}, "edge_weight has numbers that are not finite"),
@@ -295,6 +336,47 @@ def test_damaged_provenance(tmp_path, provenance):
     path = damage(tmp_path, provenance=provenance)
     with pytest.raises(GcondError, match=r"has damaged metadata|is not a usable condensed graph"):
         CondensedGraph.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"cost": {"wall_seconds": "x"}}, "cost.wall_seconds"),
+        ({"cost": {"peak_rss_mb": 10**400}}, "cost.peak_rss_mb"),
+        ({"scores": [{"model": "gcn"}]}, "scores.0.settings"),
+        ({"scores": [3]}, "scores.0"),
+        ({"scores": [SCORE | {"runs": 3}]}, "scores.0.runs"),
+        ({"scores": [SCORE | {"source": 3}]}, "scores.0.source"),
+        ({"source": []}, "source"),
+        ({"source": {"nodes": -1}}, "source.nodes"),
+        ({"source": {"nodes": 10**400}}, "source.nodes"),
+        ({"budget": {"ratio": "a"}}, "budget.ratio"),
+        ({"settings": []}, "settings"),
+        ({"transform": 3}, "transform"),
+        ({"setting": "deductive"}, "setting"),
+        ({"directed": "perhaps"}, "directed"),
+        ({"num_classes": None}, "num_classes"),
+        ({"class_names": [1]}, "class_names.0"),
+        ({"history": {"loss": ["low"]}}, "history.loss.0"),
+        ({"seed": 1.5}, "seed"),
+        ({"method": None}, "method"),
+    ],
+)
+def test_a_part_of_the_provenance_that_is_not_what_it_must_be(tmp_path, change, where):
+    with pytest.raises(GcondError, match=f"not a usable condensed graph: damaged metadata, provenance.{where}: "):
+        CondensedGraph.load(damage(tmp_path, provenance=PROVENANCE.to_json() | change))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool])
+def test_structure_of_any_dtype_has_a_fingerprint(tmp_path, dtype):
+    graph = small(structure={"w": torch.tensor([1, 0, 1]).to(dtype)})
+    graph.save(tmp_path / "g")
+    assert CondensedGraph.load(tmp_path / "g").sha256 == graph.sha256
+    assert small(structure={"w": torch.tensor([1, 1, 1]).to(dtype)}).sha256 != graph.sha256
+
+
+def test_the_fingerprint_is_the_one_that_files_have_always_had():
+    assert small().sha256 == "9c90973ca10320c705e4ebf3f39b8f441be1502734ccdf3884b285cca1fda41c"
 
 
 def test_a_later_gcond_may_add_to_the_provenance(tmp_path):

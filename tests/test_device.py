@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gcond.device import choose_device, use_threads
+from gcond.device import check_device, choose_device, use_threads
 from gcond.errors import GcondError
 
 
@@ -28,10 +28,19 @@ def test_a_gpu_that_is_not_there(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(GcondError, match="finds no CUDA device"):
         choose_device("cuda")
+    with pytest.raises(GcondError, match="finds no CUDA device"):
+        check_device("cuda:0")
+    check_device("cpu:0")
+    assert choose_device("cpu:0") == torch.device("cpu")
 
 
-@pytest.mark.parametrize("name", ["gpu", "", "CPU", "cuda:", "cuda:x", "cuda:-1", "cpu:", "mps", "meta", "cuda:²"])
+@pytest.mark.parametrize(
+    "name",
+    ["gpu", "", "CPU", "cuda:", "cuda:x", "cuda:-1", "cpu:", "mps", "meta", "cuda:²", "cuda:" + "9" * 5000, "cpu\n"],
+)
 def test_other_names_are_refused(name):
+    with pytest.raises(GcondError, match="choose auto, cpu or cuda:0"):
+        check_device(name)
     with pytest.raises(GcondError, match="choose auto, cpu or cuda:0"):
         choose_device(name)
 

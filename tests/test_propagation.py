@@ -377,3 +377,12 @@ def run_fresh(code, folder):
 
 def test_it_is_exported():
     assert gcond.propagate is propagate
+
+
+def test_what_is_free_on_the_gpu_counts_where_the_blocks_are_there(monkeypatch):
+    adjacency = SparseMatrix.from_scipy(scipy.sparse.eye(3, format="csr", dtype=np.float32))
+    monkeypatch.setattr(propagation, "available_bytes", lambda: 1000)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (300, 800))
+    assert propagation._free_bytes(adjacency) == 1000
+    monkeypatch.setattr(SparseMatrix, "device", torch.device("cuda"))
+    assert propagation._free_bytes(adjacency) == 300

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import pickle
+import socket
 import stat
+import struct
 import zipfile
 
 import pytest
@@ -17,6 +20,7 @@ from gcond.storage import (
     METADATA_KEY,
     atomic_path,
     check_writable,
+    fingerprint,
     read_metadata_kind,
     read_tensors,
     write_tensors,
@@ -135,7 +139,21 @@ def test_safetensors_of_others(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "3", "null", "{}", '"x"', "[" * 100_000, '{"format": ' + "1" * 5000 + "}"]
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        "{}",
+        '"x"',
+        "[" * 100_000,
+        '{"format": ' + "1" * 5000 + "}",
+        '{"format": 1, "cost": NaN}',
+        '{"format": 1, "cost": [-Infinity]}',
+        '{"format": 1, "cost": 1e999}',
+    ],
 )
 def test_damaged_metadata(tmp_path, text):
     with pytest.raises(GcondError, match=r"has damaged metadata|and this gcond reads up to"):
@@ -242,10 +260,10 @@ def test_places_that_cannot_be_written(tmp_path):
 
 
 def test_folder_without_permission(tmp_path, monkeypatch):
-    def refuse(**options):
+    def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     for attempt in (
         lambda: check_writable(tmp_path / "out"),
         lambda: write_tensors(tmp_path / "out", TENSORS, METADATA),
@@ -264,10 +282,106 @@ def test_permissions_follow_the_umask(tmp_path, mask):
     before = os.umask(mask)
     try:
         write_tensors(tmp_path / "file", TENSORS, METADATA)
+        with atomic_path(tmp_path / "text") as temporary:
+            temporary.write_text("x")
         assert os.umask(mask) == mask
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o666 & ~mask
+    for name in ("file", "text"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o666 & ~mask
+
+
+def test_the_mask_of_the_process_is_left_alone(tmp_path, monkeypatch):
+    """Another thread may make a file at any time: the mask must not change even for a moment."""
+
+    def never(mask):
+        raise AssertionError("the umask was changed")
+
+    monkeypatch.setattr(os, "umask", never)
+    check_writable(tmp_path / "file")
+    write_tensors(tmp_path / "file", TENSORS, METADATA)
+    assert read_tensors(tmp_path / "file")[1] == METADATA
+
+
+def test_a_link_stays_and_its_file_is_written(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    real, link = tmp_path / "elsewhere" / "real", tmp_path / "link"
+    for _ in range(2):  # a link that leads to nothing yet, and one that leads to a file
+        link.unlink(missing_ok=True)
+        link.symlink_to("elsewhere/real")
+        check_writable(link)
+        write_tensors(link, TENSORS, METADATA)
+        assert link.is_symlink()
+        assert not real.is_symlink()
+        assert read_tensors(real)[1] == METADATA
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["elsewhere", "link", "real"]
+
+
+def test_links_that_lead_nowhere(tmp_path):
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "lost").symlink_to("absent/file")
+    for name, message in {"circle": "symbolic links", "lost": "absent' does not exist"}.items():
+        with pytest.raises(GcondError, match=f"^cannot write '.*{message}"):
+            check_writable(tmp_path / name)
+        with pytest.raises(GcondError, match=f"^cannot write '.*{message}"):
+            write_tensors(tmp_path / name, TENSORS, METADATA)
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        monkeypatch.chdir(tmp_path)
+        listener.bind("socket")  # which takes short names only
+        (tmp_path / "link").symlink_to("/dev/null")
+        kinds = {name: stat.S_IFMT((tmp_path / name).stat().st_mode) for name in ("pipe", "socket", "link")}
+        for name in kinds:
+            with pytest.raises(GcondError, match="it is a pipe or a device, give the name of a regular file"):
+                check_writable(tmp_path / name)
+            with pytest.raises(GcondError, match="it is a pipe or a device"):
+                write_tensors(tmp_path / name, TENSORS, METADATA)
+        assert {name: stat.S_IFMT((tmp_path / name).stat().st_mode) for name in kinds} == kinds
+    with pytest.raises(GcondError, match="cannot write '/dev/null': it is a pipe or a device"):
+        check_writable("/dev/null")
+
+
+def test_a_name_as_long_as_the_file_system_allows(tmp_path):
+    write_tensors(tmp_path / ("n" * 255), TENSORS, METADATA)
+    with pytest.raises(GcondError, match="File name too long"):
+        check_writable(tmp_path / ("n" * 256))
+
+
+def test_fingerprint_by_hand():
+    """Names in order, each with its dtype, shape and little-endian bytes, after the prefix."""
+    told = hashlib.sha256(b"prefix")
+    told.update(b"a torch.float32 (2,)" + struct.pack("<2f", 1.5, -2) + b"b torch.int64 (1, 1)" + struct.pack("<q", 7))
+    tensors = {"b": torch.tensor([[7]]), "a": torch.tensor([1.5, -2])}
+    assert fingerprint(tensors, "prefix") == told.hexdigest()
+    assert fingerprint(tensors) != told.hexdigest()
+
+
+DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.int16,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+]
+DTYPES += [torch.complex64, torch.float8_e4m3fn]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_fingerprint_of_any_dtype_and_layout(dtype):
+    x = torch.tensor([[0, 1, 1], [1, 0, 1]]).to(dtype)
+    same = fingerprint({"x": x})
+    assert fingerprint({"x": x.T.contiguous().T}) == same
+    assert fingerprint({"x": torch.stack([x, x])[1]}) == same  # a window that starts in the middle of its buffer
+    assert fingerprint({"x": x.T}) != same
+    others = {fingerprint({"x": x.to(other)}) for other in DTYPES if other != dtype}
+    assert same not in others
+    assert len({fingerprint({"x": part}) for part in (x[:0], x[:, :0], x[0, 0], x[:1, :1].expand(1, 1))}) == 4
 
 
 def test_relative_paths(tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +15,13 @@ from gcond.errors import GcondError
 from gcond.features import FeatureTransform, compact
 from gcond.inputs import Inputs
 from gcond.neighbourhood import Neighbourhood, within
+from gcond.setting import SETTINGS, Setting
 from gcond.sparse import Matrix, SparseMatrix, dense, take_rows
-from gcond.storage import FORMAT_VERSION, read_tensors, write_tensors
+from gcond.storage import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-Setting = Literal["transductive", "inductive"]
 Part = Literal["train", "val", "test"]
 PARTS: tuple[Part, ...] = ("train", "val", "test")
 
@@ -107,16 +106,19 @@ class SourceGraph:
         transform: FeatureTransform | None = None,
         notes: tuple[str, ...] = (),
         listed_edges: int | None = None,
+        copy: bool = True,
     ) -> SourceGraph:
         """Validate raw tensors and build the graph.
 
         ``edge_index`` is int [2, E], sources above targets as in PyG; ``train``, ``val`` and ``test``
         are boolean masks [N] or node ids. Self-loops and duplicates are dropped, and a one-way edge
-        gets its reverse unless ``directed``; each such repair is said in ``notes``.
+        gets its reverse unless ``directed``; each such repair is said in ``notes``. The graph is a copy that
+        later changes to the tensors do not reach; without ``copy`` the caller hands ``x`` over, which may be
+        most of the memory.
         """
-        if setting not in ("transductive", "inductive"):
+        if setting not in SETTINGS:
             raise GcondError(f"unknown setting '{setting}': choose transductive or inductive")
-        x = checks.features(x)
+        x = checks.features(x, copy=copy)
         n = x.shape[0]
         labels, classes = checks.labels(y, n, num_classes, class_names)
         masks = checks.masks({"train": train, "val": val, "test": test}, labels, classes, class_names)
@@ -237,11 +239,7 @@ class SourceGraph:
     @cached_property
     def sha256(self) -> str:
         """A fingerprint of every tensor and of the setting."""
-        digest = hashlib.sha256(self.setting.encode())
-        for name, tensor in sorted(self._tensors().items()):
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.contiguous().numpy().data)
-        return digest.hexdigest()
+        return fingerprint(self._tensors(), self.setting)
 
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"{part}_mask": self.mask(part) for part in PARTS} | {"y": self.y}
@@ -296,12 +294,13 @@ class SourceGraph:
                 transform=FeatureTransform.from_json(metadata["transform"]),
                 notes=tuple(metadata["notes"]),
                 listed_edges=metadata["listed_edges"],
+                copy=False,
             )
         except KeyError as error:
             raise GcondError(f"'{path}' lacks {error}: it was not written whole by gcond") from None
         except GcondError as error:
             raise GcondError(f"'{path}' is not a usable source graph: {error}") from None
-        except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        except (TypeError, ValueError, IndexError, AttributeError, OverflowError, RuntimeError):
             raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
 
 

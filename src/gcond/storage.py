@@ -58,7 +58,8 @@ def fingerprint(tensors: Mapping[str, Tensor], prefix: str = "") -> str:
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         # As bytes, because NumPy does not have every dtype that a file may hold, such as bfloat16.
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        flat = tensor.detach().cpu().contiguous().as_strided((tensor.numel(),), (1,))
+        digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -153,9 +154,9 @@ def unwritable(target: Path, error: OSError) -> GcondError:
 def _place(target: str | Path) -> Path:
     """The file that is written for ``target``: where a link leads. What is there must be a regular file or nothing."""
     place = Path(target)
-    if place.is_symlink():
-        place = Path(os.path.realpath(place))  # Path.resolve would raise on links in a circle
     try:
+        if place.is_symlink():
+            place = Path(os.path.realpath(place))  # Path.resolve would raise on links in a circle
         mode = place.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return place

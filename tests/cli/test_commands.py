@@ -130,11 +130,70 @@ def test_another_source_of_the_same_shape_is_warned_about(command, workspace, gc
     other = build_tiny(name="other", extra_edges=[(0, 1), (1, 0)])
     other.save(workspace.folder / "other.safetensors")
     argv = [command, workspace.small, "--on", "other.safetensors", *(QUICK if command == "evaluate" else ())]
+    before = workspace.contents()
     outcome = gcond(*argv)
     assert outcome.code == 0
+    assert ("not recorded" in outcome.err) == (command == "evaluate")
+    assert workspace.contents() == before
     assert outcome.err.startswith("warning: ")
     assert "'other'" in outcome.err
     assert gcond(*argv, "--quiet").err == ""
+
+
+def test_a_recorded_score_names_its_source_and_seed(workspace, gcond):
+    assert gcond("evaluate", workspace.small, "--on", workspace.source, "--seed", 4, *QUICK).code == 0
+    (score,) = CondensedGraph.load(workspace.small).provenance.scores
+    assert (score["source"], score["seed"]) == (SourceGraph.load(workspace.source).sha256, 4)
+
+
+def test_a_file_that_changed_meanwhile_gets_no_scores(workspace, gcond, monkeypatch):
+    """Another process may have put another graph in its place while this one was training."""
+    other = condense(build_tiny(), method="random", nodes=6, seed=9)
+
+    def slow(*args, **options):
+        scores = evaluate(*args, **options)
+        other.save(workspace.small)
+        return scores
+
+    monkeypatch.setattr("gcond.evaluation.evaluate", slow)
+    outcome = gcond("evaluate", workspace.small, "--on", workspace.source, *QUICK)
+    assert outcome.code == 0
+    assert "±" in outcome.out
+    assert "changed while it was evaluated, so the scores are not recorded" in outcome.err
+    assert CondensedGraph.load(workspace.small).provenance.scores == ()
+
+
+def test_a_link_to_a_condensed_file_stays_one_and_its_file_gets_the_scores(workspace, gcond):
+    link = workspace.out / "link.safetensors"
+    link.symlink_to(workspace.small)
+    assert gcond("evaluate", link, "--on", workspace.source, *QUICK).code == 0
+    assert link.is_symlink()
+    assert len(CondensedGraph.load(workspace.small).provenance.scores) == 1
+
+
+@pytest.mark.parametrize("command", ["evaluate", "inspect"])
+def test_directions_of_the_condensed_graph_are_the_ones_it_is_tested_in(command, workspace, gcond):
+    folder = workspace.folder / "mine"
+    folder.mkdir()
+    graph = build_tiny()
+    parts = {part: graph.mask(part) for part in ("train", "val", "test")}
+    rows = [
+        f"{node},{graph.y[node]},{next(part for part, mask in parts.items() if mask[node])},"
+        + ",".join(f"{value:.3f}" for value in graph.x[node].tolist())
+        for node in range(graph.num_nodes)
+    ]
+    columns = ",".join(f"f{column}" for column in range(graph.num_features))
+    (folder / "nodes.csv").write_text("\n".join([f"id,label,split,{columns}", *rows]) + "\n")
+    (folder / "edges.csv").write_text("source,target\n" + "".join(f"{i},{i + 3}\n" for i in range(50)))
+    out = workspace.out / "directed.safetensors"
+    argv = ("condense", folder, "--nodes", 6, "--method", "random", "--directed", "-o", out)
+    assert gcond(*argv).code == 0
+    assert CondensedGraph.load(out).provenance.directed
+    outcome = gcond(command, out, "--on", folder, *(QUICK if command == "evaluate" else ()))
+    assert outcome.code == 0
+    assert "warning" not in outcome.err
+    if command == "inspect":
+        assert "transductive, directed" in outcome.out
 
 
 def test_notes_of_the_loader_are_said_unless_quiet(workspace, gcond):
@@ -214,6 +273,22 @@ def test_propagate(workspace, gcond):
     assert "60 nodes" in gcond("propagate", workspace.source, "-o", "h.npy", "--force").out
 
 
+def test_propagation_runs_where_it_is_told_to(workspace, gcond, monkeypatch):
+    """On a device that only has shapes, since a GPU is not everywhere."""
+    seen = []
+
+    def propagate(adjacency, x, **options):
+        seen.append((adjacency.device.type, tuple(adjacency.shape), tuple(x.shape), options["hops"]))
+        return torch.zeros(60, 8)
+
+    monkeypatch.setattr("gcond.device.choose_device", lambda name: torch.device("meta" if name == "auto" else name))
+    monkeypatch.setattr("gcond.propagation.propagate", propagate)
+    for device in ("auto", "cpu"):
+        outcome = gcond("propagate", workspace.source, "-o", "h.npy", "--device", device)
+        assert outcome.code == 0, outcome.err
+    assert seen == [("meta", (60, 60), (60, 8), 2), ("cpu", (60, 60), (60, 8), 2)]
+
+
 def test_lists_of_what_there_is(workspace, gcond):
     ways = parsed(gcond("methods", "--json"))["methods"]
     assert {way["name"] for way in ways} == set(methods.available())
@@ -245,7 +320,7 @@ def test_version(gcond):
 
 def test_the_recipe_tells_models_apart_where_they_differ():
     def score(model, **recipe):
-        return Score(model, {}, recipe, 0.5, 0.0, (0.5,), 0.5, 1.0)
+        return Score(model, {}, recipe, 0.5, 0.0, (0.5,), 0.5, 1.0, "ab", 0)
 
     assert shared_recipe([score("gcn", epochs=600, lr=0.1)]) == {"epochs": 600, "lr": 0.1}
     both = [score("gcn", epochs=600, lr=0.1), score("gat", epochs=3000, lr=0.1)]

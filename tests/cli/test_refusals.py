@@ -173,6 +173,47 @@ def condensed_provenance_of_the_wrong_shape(w):
     return ["inspect", w.tampered(w.small, lambda t, m: m.update(provenance={"method": "random"}))]
 
 
+@refused("damaged metadata", "provenance.cost.wall_seconds")
+def condensed_cost_in_words(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: m["provenance"]["cost"].update(wall_seconds="x"))]
+
+
+@refused("damaged metadata", "provenance.scores.0")
+def condensed_score_without_figures(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: m["provenance"].update(scores=[{"model": "gcn"}]))]
+
+
+@refused("damaged metadata", "provenance.source")
+def condensed_source_of_the_wrong_shape(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: m["provenance"].update(source=[]))]
+
+
+@refused("damaged metadata", "provenance.setting", "transductive")
+def condensed_in_an_unknown_setting(w):
+    argv = w.tampered(w.small, lambda t, m: m["provenance"].update(setting="deductive"))
+    return ["evaluate", argv, "--on", w.source]
+
+
+@refused("1000000000000 classes", "1 to 1,000,000")
+def condensed_of_too_many_classes(w):
+    return ["inspect", w.tampered(w.small, lambda t, m: m["provenance"].update(num_classes=10**12))]
+
+
+@refused("1000000000001 classes", "1 to 1,000,000")
+def condensed_label_that_is_huge(w):
+    def change(tensors, metadata):
+        tensors["y"].fill_(10**12)
+        metadata["provenance"] = None
+
+    return ["inspect", w.tampered(w.small, change)]
+
+
+@refused("lists an edge more than once")
+def condensed_edge_twice(w):
+    edges = {"edge_index": torch.tensor([[0, 1, 0], [1, 0, 1]]), "edge_weight": torch.ones(3)}
+    return ["inspect", w.tampered(w.small, lambda t, m: t.update(edges))]
+
+
 @refused("format 99", "upgrade gcond")
 def condensed_from_the_future(w):
     return ["inspect", w.tampered(w.small, lambda t, m: m.update(format=99))]
@@ -457,6 +498,17 @@ def output_folder_not_writable(w):
     return ["condense", w.source, "--nodes", 6, "-o", "/proc/small.safetensors"]
 
 
+@refused("it is a pipe or a device")
+def output_is_a_pipe(w):
+    os.mkfifo(w.out / "pipe")
+    return ["condense", w.source, "--nodes", 6, "-o", w.out / "pipe", "--force"]
+
+
+@refused("cannot write '/dev/null'", "it is a pipe or a device")
+def propagation_into_nothing(w):
+    return ["propagate", w.source, "-o", "/dev/null", "--force"]
+
+
 @refused("exists already", "--force")
 def output_exists(w):
     return ["condense", w.source, "--nodes", 6, "-o", w.small]
@@ -531,7 +583,7 @@ def test_a_full_disk(argv, stage, workspace, gcond, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if stage == "before":
-        monkeypatch.setattr("gcond.storage.tempfile.mkstemp", full)
+        monkeypatch.setattr("gcond.storage.os.open", full)
     else:
         monkeypatch.setattr("safetensors.torch.save_file", full)
     before = workspace.contents()

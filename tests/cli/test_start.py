@@ -31,6 +31,18 @@ def test_help_and_parse_errors_import_nothing_heavy(argv):
 
 
 @pytest.mark.parametrize(
+    "argv", [["datasets"], ["datasets", "--json", "--device", "cpu"], ["methods", "--device", "x"]]
+)
+def test_what_needs_no_torch_does_not_wait_for_it(argv):
+    script = (
+        "import sys\nfrom gcond.cli.app import run\ncode = run(sys.argv[1:])\n"
+        "print(code, 'torch' in sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *argv], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == f"{2 if 'x' in argv else 0} False"
+
+
+@pytest.mark.parametrize(
     ("command", "options"),
     [
         ("condense", ["--ratio", "--nodes", "--method", "--seed", "--out", "-o", "--set", "--setting", "--directed"]),

@@ -11,11 +11,12 @@ import torch.nn.functional as F
 from torch_geometric.nn import GCNConv, SAGEConv
 
 import gcond
+from conftest import MakeGraph
 from gcond import training
 from gcond.artefact import CondensedGraph
 from gcond.errors import GcondError
 from gcond.evaluation import evaluate, protocol
-from gcond.graph import SourceGraph
+from gcond.graph import Setting, SourceGraph
 from gcond.models.gcn import GCN
 from gcond.models.mlp import MLP
 from gcond.models.sgc import SGC
@@ -113,6 +114,49 @@ def test_another_recipe_is_another_trial(
     evaluate(source, runs=1, recipe=QUICK, trials=path)
     evaluate(small, on=source, models=[GCN(hidden=8)], runs=1, recipe=QUICK, trials=path)
     assert len(path.read_text().splitlines()) == 4
+
+
+def test_another_gcond_is_another_trial(
+    source: SourceGraph, small: CondensedGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a version computes, another need not: its trials are not taken for its own."""
+    path = tmp_path / "trials.jsonl"
+    for version in ("1", "1", "2"):
+        monkeypatch.setattr(protocol, "__version__", version)
+        evaluate(small, on=source, runs=1, recipe=QUICK, trials=path)
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_score_says_what_it_was_tested_on_and_from_which_seed(source: SourceGraph, small: CondensedGraph) -> None:
+    inductive = source.with_setting("inductive")
+    first, second = (evaluate(small, on=graph, runs=1, seed=5, recipe=QUICK)[0] for graph in (source, inductive))
+    assert (first.source, first.seed) == (source.sha256, 5)
+    assert second.source == inductive.sha256 != source.sha256
+    assert first.to_json()["source"] == source.sha256
+
+
+@pytest.mark.parametrize("one", ["sgc", SGC(hops=3)])
+def test_one_model_needs_no_list(source: SourceGraph, small: CondensedGraph, one: str | SGC) -> None:
+    (alone,) = evaluate(small, on=source, models=one, runs=1, recipe=QUICK)
+    (listed,) = evaluate(small, on=source, models=[one], runs=1, recipe=QUICK)
+    assert alone.model == "sgc"
+    assert alone.runs == listed.runs
+    with pytest.raises(GcondError, match="unknown model 'gcnn' \\(did you mean 'gcn'"):
+        evaluate(small, on=source, models="gcnn")
+
+
+@pytest.mark.parametrize("setting", ["transductive", "inductive"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_pyg_source(make_graph: MakeGraph, setting: Setting, directed: bool) -> None:
+    """It is used as the condensed graph says, so that it is the very graph that this was made from."""
+    graph = make_graph(setting, directed=directed)
+    condensed = gcond.condense(graph, method="random", nodes=12)
+    (score,) = evaluate(condensed, on=graph.to_pyg(), runs=1, recipe=QUICK)
+    assert score.source == graph.sha256 == condensed.provenance.source["sha256"]
+    assert score.runs == evaluate(condensed, on=graph, runs=1, recipe=QUICK)[0].runs
+    bare = dataclasses.replace(condensed, provenance=None)
+    (plain,) = evaluate(bare, on=graph.to_pyg(), runs=1, recipe=QUICK)
+    assert plain.source == SourceGraph.from_pyg(graph.to_pyg()).sha256
 
 
 def test_test_labels_decide_nothing(source: SourceGraph, small: CondensedGraph, tmp_path: Path) -> None:

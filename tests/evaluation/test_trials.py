@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,7 +54,59 @@ def test_a_row_cut_off_by_a_kill_runs_again_and_harms_no_other(tmp_path: Path, c
     assert again.find("k", 2) == trial(seed=2)
 
 
-@pytest.mark.parametrize("text", ["hello\n", '{"a": 1}\n', "[]\n", "\x00\x01\n", '{"key": "k"}\n'])
+@pytest.mark.parametrize("left", [1, 13, 14, 60, -2])
+def test_a_file_whose_only_row_was_cut_off_is_one_of_trials(tmp_path: Path, left: int) -> None:
+    path = tmp_path / "trials.jsonl"
+    TrialLog(path).add(trial(seed=0))
+    path.write_bytes(path.read_bytes()[:left])
+    log = TrialLog(path)
+    assert log.find("k", 0) is None
+    log.add(trial(seed=1))
+    assert TrialLog(path).find("k", 1) == trial(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seed", "0"),
+        ("seed", 1.5),
+        ("seed", None),
+        ("test", "x"),
+        ("test", "0.5"),
+        ("test", float("nan")),
+        ("val", 1.5),
+        ("epoch", 0),
+        ("seconds", float("inf")),
+        ("condensed", 3),
+        ("model", None),
+    ],
+)
+def test_a_row_that_was_changed_is_named(tmp_path: Path, name: str, value: object) -> None:
+    path = tmp_path / "trials.jsonl"
+    TrialLog(path).add(trial(seed=0))
+    row = dataclasses.asdict(trial(seed=1)) | {name: value}
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+    with pytest.raises(GcondError, match=f"^line 2 of '.*' is no trial, its {name} is wrong"):
+        TrialLog(path)
+
+
+def test_a_write_that_stops_half_way_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "trials.jsonl"
+    TrialLog(path).add(trial(seed=0))
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda handle, row: write(handle, row[:20]))
+    with pytest.raises(GcondError, match=r"cannot write '.*trials.jsonl': the disk is full"):
+        TrialLog(path).add(trial(seed=1))
+    monkeypatch.undo()
+    log = TrialLog(path)
+    assert log.find("k", 0) == trial(seed=0)
+    assert log.find("k", 1) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["hello\n", "hello", "[" * 100_000, '{"x', '{"a": 1}\n', "[]\n", "\x00\x01\n", '{"key": "k"}\n']
+)
 def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(text)

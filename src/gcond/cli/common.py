@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import CoercionError, Group, Parameter, Token
 
 from gcond.console import Voice
 from gcond.errors import GcondError
+from gcond.setting import Setting
 
 if TYPE_CHECKING:
     from gcond.artefact import CondensedGraph
-    from gcond.graph import Setting, SourceGraph
+    from gcond.graph import SourceGraph
 
 _GROUP = Group("Options of every command", sort_key=9)
 
@@ -98,9 +99,8 @@ class Common:
 DEFAULTS = Common()
 
 Source = Annotated[str, Parameter(help="A name from `gcond datasets`, or the path of a graph.")]
-# The choices of gcond.graph.Setting, spelt out because that module imports torch.
 SettingOption = Annotated[
-    Literal["transductive", "inductive"] | None,
+    Setting | None,
     Parameter(help="How the graph is used; the data set's own way if not given."),
 ]
 DirectedOption = Annotated[bool, flag("Keep one-way edges one-way.")]

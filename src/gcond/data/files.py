@@ -51,11 +51,12 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
         raise GcondError(f"'{nodes.file}' has no rows: there must be at least one node")
     edges = read_table(_find(folder, "edges"))
     y, class_names, label_notes = _labels(nodes)
+    x = _features(nodes)
     split = _split(nodes) if "split" in nodes else per_class(y, request.seed, class_names)
     extra = [name for name in edges.data.column_names if name not in EDGE_COLUMNS]
     ignored = (f"the edge columns {', '.join(extra)} were not used",) if extra else ()
     return SourceGraph.build(
-        x=_features(nodes),
+        x=x,
         edge_index=_edge_index(nodes, edges),
         edge_weight=edges.numbers("weight") if "weight" in edges else None,
         y=y,

@@ -39,6 +39,6 @@ def assemble(archive: Archive, request: Request) -> SourceGraph:
         x=tensor(arrays["node_features"], archive.label("node_features")).float(),
         edge_index=edges.T,
         y=tensor(arrays["node_labels"], archive.label("node_labels")),
-        **Split(*(masks[part][number] for part in PARTS), note=note).options(),
+        **Split(masks["train"][number], masks["val"][number], masks["test"][number], note).options(),
         **request.options(),
     )

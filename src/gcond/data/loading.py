@@ -119,13 +119,7 @@ def _from_safetensors(path: Path, request: Request) -> SourceGraph:
             "give the name or path of the graph it was made from"
         )
     memory.require(2 * path.stat().st_size, f"'{path}'")
-    try:
-        graph = SourceGraph.load(path)
-    except GcondError:
-        raise
-    except (TypeError, ValueError, IndexError, AttributeError, RuntimeError):  # metadata that is JSON, but not ours
-        raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
-    return _as_asked(graph, request.setting, request.directed)
+    return _as_asked(SourceGraph.load(path), request.setting, request.directed)
 
 
 def _as_asked(graph: SourceGraph, setting: Setting | None, directed: bool) -> SourceGraph:

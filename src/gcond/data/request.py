@@ -21,5 +21,6 @@ class Request:
     """Of the split where the source has none, and of the graph where it is made up."""
 
     def options(self, default: Setting = "transductive") -> dict[str, Any]:
-        """The arguments of ``SourceGraph.build`` that do not come out of a file."""
-        return {"name": self.name, "setting": self.setting or default, "directed": self.directed}
+        """The arguments of ``SourceGraph.build`` that do not come out of a file; what does is handed over."""
+        setting = self.setting or default
+        return {"name": self.name, "setting": setting, "directed": self.directed, "copy": False}

@@ -141,13 +141,12 @@ def load(text: str, request: Request) -> SourceGraph:
     import torch
 
     from gcond.data.splits import Split
-    from gcond.graph import SourceGraph
 
     spec = parse(text)
     dense = spec.features if spec.kind == "gaussian" else 3 * spec.words
     memory.require(4 * spec.nodes * dense + 80 * spec.edges, f"'synthetic:{text}'")
     y = _classes(spec, _stream(request.seed, "classes"))
-    parts = _split(spec, y, _stream(request.seed, "split"))
+    train, val, test = map(torch.from_numpy, _split(spec, y, _stream(request.seed, "split")))
     edge_index = _edges(spec, y, _stream(request.seed, "edges"))
     x, transform = _features(spec, y, request.seed)
     return SourceGraph.build(
@@ -156,7 +155,7 @@ def load(text: str, request: Request) -> SourceGraph:
         y=torch.from_numpy(y).long(),
         num_classes=spec.classes,
         transform=transform,
-        **Split(*map(torch.from_numpy, parts), note=f"the graph is made up, with seed {request.seed}").options(),
+        **Split(train, val, test, f"the graph is made up, with seed {request.seed}").options(),
         **request.options(spec.setting),
     )
 

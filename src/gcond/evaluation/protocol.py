@@ -83,18 +83,7 @@ def evaluate(
     train = (graph.view("train") if isinstance(graph, SourceGraph) else graph.view()).to(place)
     val, test = source.view("val").to(place), source.view("test").to(place)
     seeds = range(seed, seed + runs)
-    jobs = [
-        _Job(
-            graph,
-            source,
-            train.focus(model.reach, model.precomputed),
-            val.focus(model.reach, model.precomputed),
-            test,
-            model,
-            _recipe(model, recipe),
-        )
-        for model in _resolve(models)
-    ]
+    jobs = [_Job(graph, source, train, val, test, model, _recipe(model, recipe)) for model in _resolve(models)]
     return [_score(job, seeds, log, on_progress) for job in jobs]
 
 
