@@ -141,6 +141,7 @@ def load(text: str, request: Request) -> SourceGraph:
     import torch
 
     from gcond.data.splits import Split
+    from gcond.graph import SourceGraph
 
     spec = parse(text)
     dense = spec.features if spec.kind == "gaussian" else 3 * spec.words
