@@ -69,7 +69,9 @@ def condensed(draw):
     dense.fill_diagonal_(0)
     target, source = dense.nonzero(as_tuple=True)
     soft = draw(st.booleans())
-    y = torch.rand(n, classes, generator=stream) if soft else torch.randint(classes, (n,), generator=stream)
+    y = torch.randint(classes, (n,), generator=stream)
+    if soft:
+        y = torch.rand(n, classes, generator=stream).softmax(1)
     text = st.text(max_size=10)
     provenance = dataclasses.replace(
         PROVENANCE,
@@ -280,6 +282,8 @@ LONG = torch.long
         ({"edge_weight": torch.tensor([1.0, 1, 1, -1])}, "edge_weight has negative numbers"),
         ({"x": torch.full((4, 2), torch.nan)}, "x has numbers that are not finite"),
         ({"source_index": torch.arange(3)}, r"source_index is torch.int64 \[3\], and must be int64 \[4\]"),
+        ({"y": torch.full((4, 3), 1.0)}, "every row must add up to 1"),
+        ({"source_index": torch.full((4,), 10**6)}, "source_index names node 1000000, but the source has"),
         ({"source_index": torch.zeros(4)}, r"source_index is torch.float32 \[4\], and must be int64 \[4\]"),
         ({"cluster": torch.zeros(9)}, r"cluster is torch.float32 \[9\], and must be int64"),
         ({"cluster": torch.tensor([0, 4])}, "cluster names node 4, but there are 4 nodes"),

@@ -241,6 +241,89 @@ def test_gradients_stay_outside():
     assert graph.sha256 == build().sha256
 
 
+@pytest.mark.parametrize(
+    ("key", "what"),
+    [
+        ("x", "x"),
+        ("y", "y"),
+        ("edge_index", "edge_index"),
+        ("edge_weight", "edge_weight"),
+        ("train", "the train mask"),
+        ("val", "the val mask"),
+        ("test", "the test mask"),
+    ],
+)
+def test_what_is_no_tensor_with_numbers_is_refused(key, what):
+    tensor = raw(edge_weight=torch.ones(6))[key]
+    refused = {
+        "is a numpy.ndarray: give a torch tensor": tensor.numpy(),
+        "is a list: give a torch tensor": tensor.tolist(),
+        "is a str: give a torch tensor": "x",
+        "is on the device 'meta', where tensors hold no numbers: give one with numbers": tensor.to("meta"),
+    }
+    if key != "x":
+        layout = "is a tensor of layout sparse_coo: give a dense one, for example with to_dense()"
+        refused[layout] = tensor.to_sparse()
+    for message, value in refused.items():
+        with pytest.raises(GcondError) as caught:
+            build(**{key: value})
+        assert str(caught.value) == f"{what} {message}"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64, torch.bool])
+@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse_coo, torch.Tensor.to_sparse_csr])
+def test_sparse_features_of_torch_are_taken(convert, dtype):
+    x = torch.tensor([[0.0, 2.0], [3.0, 0.0], [0.0, 0.0], [7.0, 8.0]]).to(dtype)
+    graph = build(x=convert(x))
+    assert graph.sha256 == build(x=x).sha256
+    if dtype.is_floating_point:
+        assert build(x=convert(x).requires_grad_()).sha256 == graph.sha256
+
+
+def test_repeated_entries_of_sparse_features_are_summed():
+    x = torch.sparse_coo_tensor([[0, 0, 3], [1, 1, 0]], [1.0, 2.0, 4.0], (4, 2), check_invariants=True)
+    expected = [[0, 3], [0, 0], [0, 0], [4, 0]]
+    assert build(x=x).x.tolist() == expected
+    x = torch.sparse_csr_tensor([0, 2, 2, 2, 3], [1, 1, 0], [1.0, 2.0, 4.0], (4, 2), check_invariants=False)
+    assert build(x=x).x.tolist() == expected
+
+
+def test_sparse_features_of_torch_that_are_no_matrix():
+    off = {"check_invariants": False}
+    outside = torch.sparse_coo_tensor([[0, 9], [0, 1]], [1.0, 2.0], (4, 2), **off)
+    with pytest.raises(GcondError, match="an index of x is out of range: x is 4 by 2"):
+        build(x=outside)
+    outside = torch.sparse_csr_tensor([0, 1, 1, 1, 1], [9], [1.0], (4, 2), **off)
+    with pytest.raises(GcondError, match="the arrays of 'x' do not fit together as a 4 by 2 matrix"):
+        build(x=outside)
+    with pytest.raises(GcondError, match="the feature of node 3, column 1 is nan"):
+        build(x=torch.diag(torch.tensor([1.0, 1, 1, torch.nan]))[:, 2:].to_sparse_csr())
+    with pytest.raises(GcondError, match="complex"):
+        build(x=torch.eye(4, dtype=torch.complex64).to_sparse_csr())
+    with pytest.raises(GcondError, match="complex"):
+        build(x=torch.eye(4, dtype=torch.complex64).to_sparse_coo())
+    with pytest.raises(GcondError, match=r"features have shape \[4, 2, 1\]"):
+        build(x=torch.ones(4, 2, 1).to_sparse_coo())
+    for x in (torch.eye(4).to_sparse_coo().to_sparse_csc(), torch.ones(4, 2).to_sparse(1)):
+        with pytest.raises(GcondError, match=r"x is a tensor of layout sparse_.*: give a dense one"):
+            build(x=x)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8])
+def test_integer_masks_are_masks(dtype):
+    given = {part: raw()[part].to(dtype) for part in ("train", "val", "test")}
+    assert build(**given).sha256 == build().sha256
+    assert not build(test=torch.zeros(4, dtype=dtype)).test_mask.any()
+
+
+def test_node_ids_stay_ids():
+    assert build(train=torch.tensor([0, 1])).train_mask.tolist() == [True, True, False, False]
+    parts = {"train": torch.tensor([1, 0]), "val": torch.tensor([]), "test": torch.tensor([])}
+    assert checks.masks(parts, torch.tensor([0, 1]), 2, ())["train"].tolist() == [True, True]  # both, of two nodes
+    every = {"train": torch.tensor([2, 0, 1])} | {part: torch.tensor([]) for part in ("val", "test")}
+    assert checks.masks(every, torch.tensor([0, 1, 0]), 2, ())["train"].all()
+
+
 def test_an_empty_list_of_nodes_is_a_list():
     graph = build(val=torch.tensor([]), test=torch.tensor([], dtype=torch.long))
     assert not graph.val_mask.any()
@@ -255,10 +338,10 @@ def test_repairs_are_made_and_said():
     graph = build(edge_index=edges, edge_weight=weight)
     assert graph.notes == (
         "2 self-loops were dropped",
-        "1 edges of weight 0 were dropped",
-        "1 repeated edges were merged, the heaviest kept",
-        "1 edges had no reverse and got one: the graph is used undirected",
-        "1 edges weighed less than their reverse and got its weight",
+        "1 edge of weight 0 was dropped",
+        "1 repeated edge was merged, the heaviest kept",
+        "1 edge had no reverse and got one: the graph is used undirected",
+        "1 edge weighed less than its reverse and got its weight",
     )
     expected = torch.zeros(4, 4)
     expected[0, 1] = expected[1, 0] = 3
@@ -269,25 +352,42 @@ def test_repairs_are_made_and_said():
 
 def test_a_pair_that_weighs_differently_both_ways_is_said():
     graph = build(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_weight=torch.tensor([1.0, 3.0, 2.0, 2.0]))
-    assert graph.notes == ("1 edges weighed less than their reverse and got its weight",)
+    assert graph.notes == ("1 edge weighed less than its reverse and got its weight",)
     assert graph.adjacency.to_dense()[0, 1] == graph.adjacency.to_dense()[1, 0] == 3
+
+
+def test_repairs_of_many_are_said_in_the_plural():
+    edges = torch.tensor([[0, 1, 0, 0, 0, 2, 3, 0, 1, 1, 2, 2], [1, 0, 1, 1, 0, 2, 2, 2, 3, 2, 1, 0]])
+    weight = torch.tensor([1.0, 5.0, 1.0, 1.0, 9.0, 9.0, 2.0, 0.0, 2.0, 1.0, 3.0, 0.0])
+    assert build(edge_index=edges, edge_weight=weight).notes == (
+        "2 self-loops were dropped",
+        "2 edges of weight 0 were dropped",
+        "2 repeated edges were merged, the heaviest kept",
+        "2 edges had no reverse and got one: the graph is used undirected",
+        "2 edges weighed less than their reverse and got its weight",
+    )
 
 
 def test_notes_of_the_caller_come_first():
     graph = build(edge_index=torch.tensor([[0, 0], [0, 1]]), notes=("read from a file",))
     assert graph.notes[0] == "read from a file"
-    assert graph.notes[1] == "1 self-loops were dropped"
+    assert graph.notes[1] == "1 self-loop was dropped"
 
 
 def test_directed_stays_directed():
     graph = build(edge_index=torch.tensor([[0, 1, 3, 3], [1, 2, 0, 3]]), directed=True)
-    assert graph.notes == ("1 self-loops were dropped",)
+    assert graph.notes == ("1 self-loop was dropped",)
     expected = torch.zeros(4, 4)
     expected[1, 0] = expected[2, 1] = expected[0, 3] = 1  # rows are targets
     assert torch.equal(graph.adjacency.to_dense(), expected)
     assert not graph.adjacency.symmetric
     assert graph.num_edges == 3
     assert torch.equal(graph.adjacency.T.to_dense(), expected.T)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64])
+def test_node_ids_of_any_whole_type(dtype):
+    assert build(edge_index=raw()["edge_index"].to(dtype)).sha256 == build().sha256
 
 
 def test_no_edges_at_all():

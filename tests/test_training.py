@@ -212,3 +212,8 @@ def test_dropout_keeps_the_mean_and_the_share(make_graph):
 def test_recipes_that_cannot_be_followed(changes, message):
     with pytest.raises(ValueError, match=message):
         Recipe(**changes)
+
+
+def test_training_that_diverges_is_said(graph):
+    with pytest.raises(GcondError, match="diverged: use an lr below 1e\\+30"):
+        fit(GCN(), graph.view("train"), graph.view("val"), classes=3, seeds=[0], recipe=Recipe(epochs=5, lr=1e30))

@@ -141,6 +141,12 @@ class CondensedGraph:
     def __post_init__(self) -> None:
         _check(self)
 
+    def __repr__(self) -> str:
+        made = f", {self.provenance.method} of {self.provenance.source['name']}" if self.provenance else ""
+        return (
+            f"CondensedGraph({self.num_nodes} nodes, {self.num_edges} entries in A', {self.x.shape[1]} features{made})"
+        )
+
     @property
     def num_nodes(self) -> int:
         return len(self.x)
@@ -294,11 +300,17 @@ def _check(graph: CondensedGraph) -> None:
         raise GcondError(f"there are {classes} classes, and must be 1 to {MOST_CLASSES:,}")
     if soft and (y.shape[1] != classes or bool((y < 0).any())):
         raise GcondError(f"soft labels are [{n}, {y.shape[1]}], and must be non-negative rows of {classes} classes")
+    if soft and not torch.allclose(y.sum(1), torch.ones(n), atol=1e-3):
+        raise GcondError("soft labels are not shares: every row must add up to 1")
     if not soft and (wrong := _outside(y, 0, classes)) is not None:
         raise GcondError(f"label {wrong} is out of range: there are {classes} classes, 0 to {classes - 1}")
     index, cluster = graph.source_index, graph.cluster
     if index is not None and (index.shape != (n,) or index.dtype != torch.int64):
         raise GcondError(f"source_index is {index.dtype} {list(index.shape)}, and must be int64 [{n}]")
+    if index is not None and graph.provenance is not None:
+        nodes = graph.provenance.source["nodes"]
+        if (wrong := _outside(index, 0, nodes)) is not None:
+            raise GcondError(f"source_index names node {wrong}, but the source has {nodes} nodes, 0 to {nodes - 1}")
     if cluster is not None and (cluster.dim() != 1 or cluster.dtype != torch.int64):
         raise GcondError(f"cluster is {cluster.dtype} {list(cluster.shape)}, and must be int64 [source nodes]")
     if cluster is not None and (wrong := _outside(cluster, -1, n)) is not None:

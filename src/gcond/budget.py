@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gcond.errors import GcondError
+from gcond.settings import whole_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,7 +26,7 @@ def parse_ratio(text: str | float) -> float:
     """``"2.6%"``, ``"0.026"`` and ``0.026`` are the same ratio."""
     try:
         ratio = float(text[:-1]) / 100 if isinstance(text, str) and text.endswith("%") else float(text)
-    except ValueError:
+    except (ValueError, TypeError):
         raise GcondError(f"ratio '{text}' is not a number: write for example 2.6% or 0.026") from None
     if not math.isfinite(ratio) or not 0 < ratio <= 1:
         raise GcondError(f"ratio {text} is not between 0 and 1: write for example 2.6% or 0.026")
@@ -44,10 +44,7 @@ def resolve_budget(
     if (ratio is None) == (nodes is None):
         raise GcondError("give a budget as either a ratio or a number of nodes, for example --ratio 2.6% or --nodes 70")
     if nodes is not None:
-        try:
-            nodes = operator.index(nodes)
-        except TypeError:
-            raise GcondError(f"nodes={nodes!r} is not a whole number: give for example nodes=70") from None
+        nodes = whole_number(nodes, "nodes")
         if nodes < classes:
             raise GcondError(f"{nodes} nodes are too few for {classes} classes: use --nodes {classes} or more")
         if nodes > labelled:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -14,15 +15,19 @@ from gcond.sparse import Matrix, SparseMatrix
 
 
 def features(x: Matrix, *, copy: bool = True) -> Matrix:
-    """float32 [N, d] on the CPU, finite, neither side empty.
+    """float32 [N, d] on the CPU, finite, neither side empty; torch's own COO and CSR become a :class:`SparseMatrix`.
 
     A copy, which later changes to ``x`` do not reach; without ``copy`` the caller hands ``x`` over,
     and large features need not stand in memory twice.
     """
+    if not isinstance(x, SparseMatrix):
+        x = _tensor(x, "x", sparse=True)
     if len(x.shape) != 2:
         raise GcondError(f"features have shape {list(x.shape)}: they must be [nodes, features]")
     if 0 in x.shape:
         raise GcondError(f"features have shape {list(x.shape)}: there must be at least one node and one feature")
+    if isinstance(x, Tensor) and x.layout != torch.strided:
+        x = _from_torch(x)
     # Made float32 first: a number that is finite in float64 may not be finite after.
     if isinstance(x, SparseMatrix):
         indptr, indices = (_plain(part, part.dtype, copy=copy) for part in (x.indptr, x.indices))
@@ -59,6 +64,7 @@ def labels(y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, .
 
 def class_ids(y: Tensor) -> Tensor:
     """int64 [N] of whole numbers in any type, [N] or [N, 1]; a copy."""
+    y = _tensor(y, "y")
     y = y.squeeze(-1) if y.dim() == 2 and y.shape[1] == 1 else y
     if y.dim() != 1:
         raise GcondError(f"labels have shape {list(y.shape)}: there must be one class id a node")
@@ -99,16 +105,16 @@ def adjacency(
 
     loops = source == target
     if dropped := int(loops.sum()):
-        repairs.append(f"{dropped} self-loops were dropped")
+        repairs.append(f"{_count(dropped, 'self-loop')} {_were(dropped)} dropped")
     if empty := int((weight == 0).sum()):
-        repairs.append(f"{empty} edges of weight 0 were dropped")
+        repairs.append(f"{_count(empty, 'edge')} of weight 0 {_were(empty)} dropped")
     if dropped or empty:
         keep = ~loops & (weight > 0)
         source, target, weight = source[keep], target[keep], weight[keep]
 
     matrix = _heaviest(target, source, weight, n)
     if repeated := len(weight) - matrix.nnz:
-        repairs.append(f"{repeated} repeated edges were merged, the heaviest kept")
+        repairs.append(f"{_count(repeated, 'repeated edge')} {_were(repeated)} merged, the heaviest kept")
     del source, target, weight, loops
     matrix.sort_indices()
     if not directed:
@@ -116,9 +122,10 @@ def adjacency(
         if not _equal(matrix, reverse):  # mostly they are, and the maximum would take the most memory of all
             symmetric = matrix.maximum(reverse).tocsr()
             if one_way := symmetric.nnz - matrix.nnz:
-                repairs.append(f"{one_way} edges had no reverse and got one: the graph is used undirected")
+                repairs.append(f"{_count(one_way, 'edge')} had no reverse and got one: the graph is used undirected")
             if edge_weight is not None and (uneven := (symmetric != matrix).nnz - one_way):
-                repairs.append(f"{uneven} edges weighed less than their reverse and got its weight")
+                whose = "its" if uneven == 1 else "their"
+                repairs.append(f"{_count(uneven, 'edge')} weighed less than {whose} reverse and got its weight")
             matrix = symmetric
             matrix.sort_indices()
     return SparseMatrix.from_scipy(matrix, symmetric=not directed), tuple(repairs)
@@ -143,10 +150,13 @@ def unpack_csr(name: str, tensors: Mapping[str, Tensor], shape: tuple[int, int])
 
 
 def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    edge_index = _tensor(edge_index, "edge_index")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise GcondError(f"edge_index has shape {list(edge_index.shape)}: it must be [2, edges], sources above targets")
     if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
         raise GcondError(f"edge_index is {_dtype(edge_index)}: node ids must be integers")
+    if not edge_index.dtype.is_signed:  # torch finds no extremes of some of these
+        edge_index = edge_index.long()
     count = edge_index.shape[1]
     if count:
         low, high = int(edge_index.min()), int(edge_index.max())
@@ -156,7 +166,7 @@ def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.n
     if edge_weight is None:
         weight = torch.ones(count)
     else:
-        weight = _plain(_real(edge_weight.reshape(-1)), torch.float32, copy=False)
+        weight = _plain(_real(_tensor(edge_weight, "edge_weight").reshape(-1)), torch.float32, copy=False)
         if len(weight) != count:
             raise GcondError(f"there are {len(weight)} edge weights for {count} edges: give one an edge")
         _finite(weight, "weight", lambda at: f"edge {at}")
@@ -185,6 +195,7 @@ def _equal(one: scipy.sparse.csr_matrix, other: scipy.sparse.csr_matrix) -> bool
 
 
 def _mask(part: str, given: Tensor, n: int) -> Tensor:
+    given = _tensor(given, f"the {part} mask")
     if given.dtype == torch.bool or (given.dtype == torch.uint8 and given.shape == (n,)):  # PyG once stored uint8
         if given.dim() == 2:
             raise GcondError(f"the {part} mask has {given.shape[1]} columns: choose one split, for example mask[:, 0]")
@@ -201,6 +212,8 @@ def _mask(part: str, given: Tensor, n: int) -> Tensor:
     if len(given) and (int(given.min()) < 0 or int(given.max()) >= n):
         wrong = int(given.min()) if int(given.min()) < 0 else int(given.max())
         raise GcondError(f"the {part} nodes name node {wrong}, but there are {n} nodes, 0 to {n - 1}")
+    if n > 2 and given.shape == (n,) and int(given.max()) <= 1:  # as ids it would only repeat nodes 0 and 1
+        return given.bool()
     mask = torch.zeros(n, dtype=torch.bool)
     mask[given] = True
     return mask
@@ -210,6 +223,44 @@ def all_finite(values: Tensor) -> bool:
     """Whether no entry is infinite or NaN."""
     # The extremes tell (NaN is both), where isfinite on everything makes temporaries larger than X.
     return values.numel() == 0 or bool(torch.stack(torch.aminmax(values)).isfinite().all())
+
+
+def _tensor(given: Any, what: str, *, sparse: bool = False) -> Tensor:
+    """``given`` itself, if it is a tensor with numbers in it; ``sparse`` lets matrices in COO and CSR form pass."""
+    if not isinstance(given, Tensor):
+        kind = type(given)
+        home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        raise GcondError(f"{what} is a {home}{kind.__qualname__}: give a torch tensor")
+    if given.is_meta:
+        raise GcondError(f"{what} is on the device 'meta', where tensors hold no numbers: give one with numbers")
+    plain = sparse and given.layout in (torch.sparse_coo, torch.sparse_csr) and given.dense_dim() == 0
+    if given.layout != torch.strided and not plain:
+        layout = str(given.layout).removeprefix("torch.")
+        raise GcondError(f"{what} is a tensor of layout {layout}: give a dense one, for example with to_dense()")
+    return given
+
+
+def _from_torch(x: Tensor) -> SparseMatrix:
+    """A torch COO or CSR matrix; repeated entries are summed, as torch does."""
+    shape = (x.shape[0], x.shape[1])
+    # Torch itself checks neither form by default, and a wrong index there ends the process.
+    values = _plain(_real(x.values() if x.layout == torch.sparse_csr else x._values()), torch.float32, copy=False)
+    if x.layout == torch.sparse_csr:
+        parts = {"x.indptr": x.crow_indices(), "x.indices": x.col_indices(), "x.values": values}
+        return SparseMatrix.from_scipy(unpack_csr("x", parts, shape).to_scipy())
+    rows, columns = x._indices().cpu().numpy()
+    try:
+        return SparseMatrix.from_scipy(scipy.sparse.coo_matrix((values.numpy(), (rows, columns)), shape=shape))
+    except ValueError:
+        raise GcondError(f"an index of x is out of range: x is {shape[0]} by {shape[1]}") from None
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def _plain(given: Tensor, dtype: torch.dtype, *, copy: bool = True) -> Tensor:

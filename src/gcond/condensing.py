@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gcond import methods, settings
 from gcond.artefact import CondensedGraph
 from gcond.budget import Budget, resolve_budget
+from gcond.data import load
 from gcond.device import choose_device
 from gcond.graph import SourceGraph
 
@@ -26,7 +28,7 @@ def budget_for(graph: SourceGraph, *, ratio: str | float | None = None, nodes: i
 
 
 def condense(
-    graph: SourceGraph | Data,
+    graph: SourceGraph | Data | str | Path,
     *,
     method: str = "herding",
     ratio: str | float | None = None,
@@ -35,12 +37,13 @@ def condense(
     device: str = "auto",
     **options: Any,
 ) -> CondensedGraph:
-    """Condense ``graph`` to a budget given as ``ratio`` or ``nodes``.
+    """Condense ``graph`` (or what :func:`gcond.load` makes of it) to a budget given as ``ratio`` or ``nodes``.
 
     ``options`` are the settings of the method (``gcond methods`` lists them); unknown ones are refused.
     The same seed gives the same tensors.
     """
-    graph = graph if isinstance(graph, SourceGraph) else SourceGraph.from_pyg(graph)
+    graph = load(graph)
+    seed = settings.whole_number(seed, "seed")
     chosen = settings.build(methods.find(method), options, f"method '{method}'")
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
     return chosen.condense(graph, budget, seed, choose_device(device))

@@ -19,10 +19,11 @@ def check_device(name: str) -> None:
         _check_gpu(name)
 
 
-def choose_device(name: str = "auto") -> torch.device:
+def choose_device(name: str | torch.device = "auto") -> torch.device:
     """The device called ``name``: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``."""
     import torch
 
+    name = str(name)
     check_device(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -183,6 +183,13 @@ class SourceGraph:
             **{f"{part}_mask": self.mask(part).clone() for part in PARTS},
         )
 
+    def __repr__(self) -> str:
+        parts = "/".join(str(int(self.mask(part).sum())) for part in PARTS)
+        return (
+            f"SourceGraph('{self.name}', {self.num_nodes} nodes, {self.num_edges} edges, {self.num_features} features, "
+            f"{self.num_classes} classes, train/val/test {parts}, {self.setting})"
+        )
+
     @property
     def num_nodes(self) -> int:
         return self.x.shape[0]

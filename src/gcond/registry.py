@@ -32,12 +32,12 @@ def discover(package: ModuleType, base: type[T]) -> dict[str, type[T]]:
 
 def resolve(kind: str, name: str, choices: dict[str, T]) -> T:
     """Look ``name`` up among ``choices``; a miss names the nearest choice and all of them."""
-    if name in choices:
+    if isinstance(name, str) and name in choices:
         return choices[name]
     raise GcondError(f"unknown {kind} '{name}'{suggest(name, choices)}: choose one of {', '.join(sorted(choices))}")
 
 
 def suggest(name: str, choices: object) -> str:
     """`` (did you mean 'x'?)`` when something close to ``name`` exists, else nothing."""
-    close = get_close_matches(name, list(choices), n=1)  # type: ignore[call-overload]
+    close = get_close_matches(str(name), list(choices), n=1)  # type: ignore[call-overload]
     return f" (did you mean '{close[0]}'?)" if close else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -50,6 +51,17 @@ def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
             raise GcondError(f"--set takes key=value, and '{pair}' is not of that form")
         values[key.strip()] = value.strip()
     return values
+
+
+def whole_number(value: Any, what: str, least: int | None = None) -> int:
+    """``value`` as an int, refused unless it is one (of at least ``least``)."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise GcondError(f"{what}={value!r} is not a whole number") from None
+    if least is not None and number < least:
+        raise GcondError(f"{what}={number} is too small: use {least} or more")
+    return number
 
 
 def as_dict(settings: object) -> dict[str, Any]:

@@ -107,6 +107,8 @@ def fit(
             best_epoch = torch.where(better, epoch, best_epoch)
         if on_epoch:
             on_epoch(epoch)
+    if not all(bool(tensor.isfinite().all()) for tensor in parameters.values()):
+        raise GcondError(f"training {model.name} diverged: use an lr below {recipe.lr:g}")
     if choose:
         return Fit(best, best_epoch, best_accuracy)
     last = {key: tensor.detach() for key, tensor in parameters.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -12,12 +13,16 @@ import torch
 from cli.workspace import build_tiny
 from gcond import __version__, methods, models
 from gcond.artefact import CondensedGraph
-from gcond.cli.evaluate import shared_recipe
+from gcond.cli.evaluate import changed, shared_recipe
+from gcond.cli.inspect import distinctions
 from gcond.condensing import condense
 from gcond.evaluation import Score, evaluate
 from gcond.graph import SourceGraph
 from gcond.inputs import Inputs
+from gcond.models.gcn import GCN
+from gcond.models.sgc import SGC
 from gcond.sparse import matmul
+from gcond.training import Recipe
 
 QUICK = ("--runs", 2, "--set", "epochs=5")
 
@@ -47,7 +52,9 @@ def test_from_condense_to_inspect_to_evaluate_and_back(workspace, gcond):
     assert (found["source"], found["condensed"]) == ("tiny", made["out"])
     assert (found["method"], found["nodes"]) == ("random", 6)
     assert found["recipe"]["epochs"] == 5
-    assert [set(result) for result in found["results"]] == [{"model", "mean", "std", "runs", "val_mean"}] * 2
+    assert [set(result) for result in found["results"]] == [
+        {"model", "mean", "std", "runs", "val_mean", "settings"}
+    ] * 2
     assert [result["model"] for result in found["results"]] == ["gcn", "sgc"]
 
     after = parsed(gcond("inspect", made["out"], "--on", workspace.source, "--json"))
@@ -101,6 +108,85 @@ def test_every_model_by_name_or_by_all(workspace, gcond):
     assert {result["model"]: result["runs"] for result in again["results"]} == by_name
 
 
+@pytest.mark.parametrize("names", ["gcn,all", "all,gcn", " all , all"])
+def test_all_means_all_beside_other_names(names, workspace, gcond, monkeypatch):
+    seen = []
+
+    def record(*args, models, **options):
+        seen.extend(model.name for model in models)
+        return evaluate(*args, models=models[:1], **options)
+
+    monkeypatch.setattr("gcond.evaluation.evaluate", record)
+    assert gcond("evaluate", workspace.small, "--on", workspace.source, "--models", names, *QUICK).code == 0
+    assert seen == sorted(models.available())
+
+
+def test_a_model_named_twice_is_scored_once(workspace, gcond):
+    argv = ("evaluate", workspace.small, "--on", workspace.source, "--models", "sgc,gcn,sgc", *QUICK, "--json")
+    assert [result["model"] for result in parsed(gcond(*argv))["results"]] == ["sgc", "gcn"]
+
+
+def test_settings_reach_the_recipe_and_the_models(workspace, gcond):
+    argv = ("evaluate", workspace.small, "--on", workspace.source, "--models", "gcn,sgc", "--runs", 2)
+    argv += ("--set", "hidden=16", "--set", "layers=3", "--set", "epochs=5")
+    found = parsed(gcond(*argv, "--json"))
+    small, source = CondensedGraph.load(workspace.small), SourceGraph.load(workspace.source)
+    networks = [GCN(hidden=16, layers=3), SGC(hidden=16, layers=3)]
+    expected = evaluate(small, on=source, models=networks, runs=2, recipe={"epochs": 5})
+    assert [result["runs"] for result in found["results"]] == [list(score.runs) for score in expected]
+    assert [result["settings"] for result in found["results"]] == [{"hidden": 16, "layers": 3, "epochs": 5}] * 2
+    assert found["recipe"]["epochs"] == 5
+    shown = gcond(*argv)
+    assert shown.out.count("layers=3, hidden=16, epochs=5") == 2
+    recorded = CondensedGraph.load(workspace.small).provenance.scores
+    assert [(score["settings"]["hidden"], score["settings"]["layers"]) for score in recorded] == [(16, 3), (16, 3)]
+
+
+def test_a_key_belongs_to_the_recipe_or_to_a_model_but_not_to_both():
+    training = {field.name for field in dataclasses.fields(Recipe)}
+    for cls in models.available().values():
+        assert not training & {field.name for field in dataclasses.fields(cls)}
+
+
+@pytest.mark.parametrize("name", sorted(models.available()))
+def test_usual_settings_are_no_change(name):
+    cls = models.find(name)
+    usual = {"model": name, "settings": dataclasses.asdict(cls()), "recipe": dataclasses.asdict(Recipe(**cls.recipe))}
+    assert changed(usual) == {}
+    other = usual | {"recipe": usual["recipe"] | {"epochs": 7}, "settings": usual["settings"] | {"hidden": 9}}
+    assert changed(other) == {"hidden": 9, "epochs": 7}
+
+
+def test_one_run_is_shown_without_a_deviation(workspace, gcond):
+    argv = ("evaluate", workspace.small, "--on", workspace.source, "--runs", 1, "--set", "epochs=5")
+    shown = gcond(*argv)
+    assert shown.code == 0
+    assert "±" not in shown.out
+    assert "±" not in gcond("inspect", workspace.small).out
+    assert parsed(gcond(*argv, "--json"))["results"][0]["std"] == 0
+
+
+def test_rows_of_one_model_can_be_told_apart(workspace, gcond):
+    for more in ((), ("--set", "hidden=16"), ("--set", "dropout=0.5")):
+        assert gcond("evaluate", workspace.small, "--on", workspace.source, *QUICK, *more).code == 0
+    rows = [line for line in gcond("inspect", workspace.small).out.splitlines() if line.split()[:1] == ["gcn"]]
+    assert [row.split("hidden=")[1].strip() for row in rows] == [
+        "256, dropout=0.0, epochs=5",
+        "16, dropout=0.0, epochs=5",
+        "256, dropout=0.5, epochs=5",
+    ]
+
+
+def test_distinctions_of_scores():
+    def score(model, source="a" * 64, **settings):
+        return {"model": model, "settings": settings, "recipe": {}, "source": source}
+
+    unknown = [score("later", width=3), score("later", width=4), score("latest", width=3)]
+    assert distinctions(unknown) == [{"width": 3}, {"width": 4}, {}]
+    assert distinctions([score("gcn", hidden=16), score("sgc", hidden=256)]) == [{"hidden": 16}, {}]
+    assert distinctions([score("gcn"), score("gcn", "b" * 64)]) == [{"source": "a" * 12}, {"source": "b" * 12}]
+
+
 def test_trials_are_resumed(workspace, gcond, monkeypatch):
     argv = ("evaluate", workspace.small, "--on", workspace.source, *QUICK, "--trials", "trials.jsonl", "--json")
     first = parsed(gcond(*argv))
@@ -123,6 +209,24 @@ def test_the_setting_of_the_condensed_graph_is_the_one_it_is_tested_in(workspace
     assert "warning" not in outcome.err
     outcome = gcond("evaluate", out, "--on", workspace.source, *QUICK, "--setting", "transductive")
     assert "not the graph this was made from" in outcome.err
+
+
+def test_inspect_compares_in_the_setting_it_is_given(workspace, gcond):
+    argv = ("inspect", workspace.small, "--on", workspace.source)
+    assert "warning" not in gcond(*argv).err
+    assert "warning" not in gcond(*argv, "--setting", "transductive").err
+    assert "not the graph this was made from" in gcond(*argv, "--setting", "inductive").err
+
+
+def test_a_ratio_beyond_the_labelled_nodes_is_said_to_be_cut(workspace, gcond):
+    argv = ("condense", workspace.source, "--method", "random", "--force", "--ratio")
+    cut = gcond(*argv, "75%")
+    assert cut.code == 0
+    assert "note: tiny: ratio 75% of 60 nodes is 45 nodes, cut to the 30 labelled ones\n" in cut.err
+    assert CondensedGraph.load("tiny-random-30.safetensors").num_nodes == 30
+    assert gcond(*argv, "75%", "--quiet").err == ""
+    assert "cut to" not in gcond(*argv, "50%").err
+    assert "cut to" not in gcond(*argv, "75%", "--setting", "inductive").err
 
 
 @pytest.mark.parametrize("command", ["evaluate", "inspect"])
@@ -300,6 +404,25 @@ def test_lists_of_what_there_is(workspace, gcond):
     for name, entries in (("methods", ways), ("models", networks), ("datasets", datasets)):
         shown = gcond(name).out
         assert all(entry["name"] in shown for entry in entries)
+
+
+@pytest.mark.parametrize("command", ["methods", "models", "datasets"])
+def test_lists_fit_a_narrow_window(command, workspace, gcond, monkeypatch):
+    entries = parsed(gcond(command, "--json"))[command]
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    lines = gcond(command).out.splitlines()
+    if command == "datasets":
+        end = next(place for place, line in enumerate(lines) if place > 3 and not line.strip())
+        lines, below = lines[:end], lines[end + 1 :]
+        assert [(words[0], int(words[1].replace(",", "")), len(words)) for words in map(str.split, lines[3:])] == [
+            (entry["name"], entry["nodes"], 8) for entry in entries
+        ]
+        assert [line.split(maxsplit=2) for line in below] == [[e["name"], e["setting"], e["where"]] for e in entries]
+    assert max(map(len, lines)) <= 80
+    first = [words[0] for words in map(str.split, lines) if words]
+    assert all(entry["name"] in first for entry in entries)
 
 
 @pytest.mark.parametrize("command", ["methods", "models", "datasets"])

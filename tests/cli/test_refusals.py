@@ -80,6 +80,22 @@ line("runs not a number", "evaluate SMALL --on SOURCE --runs many", "--runs cann
 line("unknown model", "evaluate SMALL --on SOURCE --models chebi", "unknown model 'chebi'", "did you mean 'cheby'?")
 line("no model", "evaluate SMALL --on SOURCE --models ,", "names no model", "gcn")
 line("unknown recipe setting", "evaluate SMALL --on SOURCE --set epoch=9", "no setting 'epoch'", "'epochs'")
+line("setting of neither", "evaluate SMALL --on SOURCE --set depth=9", "no setting 'depth'", "weight_decay", "hidden")
+line(
+    "setting of another model", "evaluate SMALL --on SOURCE --set hops=3", "no setting 'hops'", "model 'gcn' has layers"
+)
+line(
+    "setting of some models",
+    "evaluate SMALL --on SOURCE --models gcn,sgc,appnp,mlp --set hops=3",
+    "setting 'hops' exists for sgc and appnp but not for gcn and mlp",
+    "share layers, hidden, activation",
+)
+line("misspelt model setting", "evaluate SMALL --on SOURCE --set hiden=9", "did you mean 'hidden'?")
+line("model setting of the wrong type", "evaluate SMALL --on SOURCE --set hidden=wide", "'gcn'", "hidden='wide'")
+line("model without layers", "evaluate SMALL --on SOURCE --set layers=0", "model 'gcn'", "at least 1")
+line("unknown model beside all", "evaluate SMALL --on SOURCE --models all,gnc", "unknown model 'gnc'")
+line("setting of no graph", "inspect SMALL --setting inductive", "--setting", "add --on SOURCE")
+line("directions of no graph", "inspect SMALL --directed", "--directed", "add --on SOURCE")
 line("recipe setting of the wrong type", "evaluate SMALL --on SOURCE --set epochs=many", "epochs='many'")
 line("no epochs", "evaluate SMALL --on SOURCE --set epochs=0", "epochs must be at least 1")
 line("dropout above one", "evaluate SMALL --on SOURCE --set dropout=1.5", "dropout", "below 1")
@@ -420,8 +436,8 @@ def table_with_an_infinite_feature(w):
     return tables(w, GOOD.replace("2.5", "inf"))
 
 
-@refused("out of range")
-def table_with_a_negative_label(w):
+@refused("no training node of class '1'")
+def table_with_a_negative_label_for_a_class_of_its_own(w):
     return tables(w, GOOD.replace("b,1", "b,-5"))
 
 

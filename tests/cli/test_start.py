@@ -47,7 +47,7 @@ def test_what_needs_no_torch_does_not_wait_for_it(argv):
     [
         ("condense", ["--ratio", "--nodes", "--method", "--seed", "--out", "-o", "--set", "--setting", "--directed"]),
         ("evaluate", ["--on", "--whole", "--models", "--runs", "--seed", "--set", "--trials", "--no-record"]),
-        ("inspect", ["--on"]),
+        ("inspect", ["--on", "--setting", "--directed"]),
         ("propagate", ["--hops", "--out", "-o", "--memory"]),
         ("methods", []),
         ("models", []),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import gcond
 from gcond.errors import GcondError
+from gcond.graph import SourceGraph
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,89 @@ def test_objects_pass_through(make_graph):
     from_pyg = gcond.load(graph.to_pyg())
     assert torch.equal(from_pyg.y, graph.y)
     assert torch.equal(from_pyg.adjacency.indices, graph.adjacency.indices)
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, None, True])
+def test_seed_is_a_whole_number(seed, make_graph):
+    for source in ("synthetic:tiny", make_graph(), make_graph().to_pyg()):
+        with pytest.raises(GcondError, match=r"seed=.* is not usable: it must be a whole number"):
+            gcond.load(source, seed=seed)
+
+
+def test_seed_may_be_of_numpy():
+    assert gcond.load("synthetic:tiny", seed=np.int64(3)).sha256 == gcond.load("synthetic:tiny", seed=3).sha256
+
+
+@pytest.mark.parametrize("directed", ["yes", 1, None])
+def test_directed_is_yes_or_no(directed, make_graph):
+    for source in ("synthetic:tiny", make_graph()):
+        with pytest.raises(GcondError, match=r"directed=.* is not usable: it must be True or False"):
+            gcond.load(source, directed=directed)
+
+
+def without_masks(n=240):
+    """A ring of three classes, 80 nodes each, with ten more that have no label."""
+    y = torch.cat([torch.arange(n) % 3, torch.full((10,), -1)])
+    ring = torch.arange(n + 10)
+    return Data(x=torch.eye(n + 10), y=y, edge_index=torch.stack([ring, ring.roll(1)]))
+
+
+def test_pyg_data_without_masks_gets_the_split_of_folders(tmp_path):
+    data = without_masks()
+    graph = gcond.load(data, seed=4)
+    assert [int(graph.mask(part).sum()) for part in ("train", "val", "test")] == [60, 90, 90]
+    assert graph.class_counts().tolist() == [20, 20, 20]
+    assert "drawn with seed 4" in graph.notes[0]
+    assert "train_mask" not in data  # the caller's own is left as it is
+    assert not torch.equal(gcond.load(data, seed=5).train_mask, graph.train_mask)
+
+    rows = "".join(f"{label if label >= 0 else ''},{at}\n" for at, label in enumerate(data.y.tolist()))
+    (tmp_path / "nodes.csv").write_text("label,x\n" + rows)
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    folder = gcond.load(tmp_path, seed=4)
+    for part in ("train", "val", "test"):
+        assert torch.equal(folder.mask(part), graph.mask(part))
+    assert folder.notes[0] == graph.notes[0]
+
+
+def test_pyg_data_with_some_of_the_masks_is_refused():
+    data = without_masks()
+    with pytest.raises(GcondError, match="has no train_mask, val_mask, test_mask"):
+        SourceGraph.from_pyg(data)
+    data.train_mask = data.y >= 0
+    with pytest.raises(GcondError, match="has no val_mask, test_mask"):
+        gcond.load(data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": None}, "the PyG Data has no x"),
+        ({"y": None}, "the PyG Data has no y"),
+        ({"y": torch.tensor([0, 1])}, "class 0 has 1 labelled node"),
+        ({"y": torch.zeros(9, dtype=torch.long)}, "there are 9 labels for 250 nodes"),
+        ({"y": torch.full((250,), -1)}, "no node is labelled"),
+        ({"y": torch.full((250,), -7)}, "label -7 is out of range"),
+        ({"y": torch.full((250,), 10**12)}, "there are 1000000000001 classes"),
+        ({"y": np.zeros(250)}, "y is a numpy.ndarray: give a torch tensor"),
+        ({"x": np.eye(250)}, "x is a numpy.ndarray: give a torch tensor"),
+        ({"edge_index": [[0], [1]]}, "edge_index is a list: give a torch tensor"),
+    ],
+)
+def test_pyg_data_without_masks_is_checked_all_the_same(changes, message):
+    data = without_masks()
+    for key, value in changes.items():
+        data[key] = value
+    with pytest.raises(GcondError, match=message):
+        gcond.load(data)
+
+
+def test_something_with_edges_that_is_no_data():
+    class Edges:
+        edge_index = torch.zeros(2, 0)
+
+    with pytest.raises(GcondError, match="a Edges is not a graph"):
+        gcond.load(Edges())
 
 
 def test_name_wins_over_a_file_of_that_name_but_a_path_does_not(tmp_path, monkeypatch, offline):

@@ -105,7 +105,9 @@ def test_list_columns_are_features(columns, save):
     ("labels", "y", "names"),
     [
         (pa.array([0, 1, 0, 1, 0, None]), [0, 1, 0, 1, 0, -1], ()),
-        (pa.array([0, 1, 0, 1, 0, -1]), [0, 1, 0, 1, 0, -1], ()),
+        (pa.array([-1, 1, -1, 1, -1, None]), [0, 1, 0, 1, 0, -1], ("-1", "1")),
+        (pa.array(["-1", "+1", "-1", "1", "-1", ""]), [0, 1, 0, 1, 0, -1], ("-1", "1")),
+        (pa.array([-5, 0, -5, 0, -5, None]), [0, 1, 0, 1, 0, -1], ("-5", "0")),
         (pa.array([0.0, 1.0, 0.0, 1.0, 0.0, float("nan")]), [0, 1, 0, 1, 0, -1], ()),
         (pa.array([False, True, False, True, False, None]), [0, 1, 0, 1, 0, -1], ()),
         (pa.array([5, 30, 5, 30, 5, None]), [0, 1, 0, 1, 0, -1], ("5", "30")),
@@ -118,6 +120,35 @@ def test_labels_of_every_type(labels, y, names, save):
     graph = gcond.load(save(label=labels, kind=".parquet"))
     assert graph.y.tolist() == y
     assert graph.class_names == names
+
+
+def test_only_an_empty_label_is_unlabelled(save, kind):
+    graph = gcond.load(save(label=[1, -1, 1, -1, 1, None], kind=kind))
+    assert graph.class_names == ("-1", "1")
+    assert graph.y.tolist() == [1, 0, 1, 0, 1, -1]
+    assert any("-1 is one of them: leave a label empty" in note for note in graph.notes)
+    assert not any("-1" in note for note in gcond.load(save(label=[5, 7, 5, 7, 5, None], kind=kind)).notes)
+
+
+def test_feature_columns_are_named(save, kind):
+    assert "2 feature columns: age, weight" in gcond.load(save(kind=kind)).notes
+    assert "1 feature column: age" in gcond.load(save(weight=None, kind=kind)).notes
+    five = {f"f{at}": [at] * 6 for at in range(3)}
+    assert "5 feature columns: age, weight, f0, f1, f2" in gcond.load(save(kind=kind, **five)).notes
+    seven = {f"f{at}": [at] * 6 for at in range(5)}
+    assert "7 feature columns: age, weight, f0, f1, f2, …" in gcond.load(save(kind=kind, **seven)).notes
+
+
+def test_the_list_column_is_named(save):
+    graph = gcond.load(save(age=None, weight=None, x=pa.array([[1.0, 2.0, 3.0]] * 6), kind=".parquet"))
+    assert "1 feature column: x (lists of 3)" in graph.notes
+
+
+def test_unused_edge_columns_are_named(save, kind):
+    one = gcond.load(save(edges=EDGES | {"since": [1, 2, 3]}, kind=kind))
+    assert "not used of the edges: 1 column: since" in one.notes
+    many = gcond.load(save(edges=EDGES | {f"e{at}": [1, 2, 3] for at in range(9)}, kind=kind))
+    assert "not used of the edges: 9 columns: e0, e1, e2, e3, e4, …" in many.notes
 
 
 def test_without_a_split_one_is_drawn(save, kind):
@@ -142,7 +173,14 @@ def test_booleans_are_numbers_and_edges_may_be_none(save):
         ({"age": None, "weight": None}, "no feature column"),
         ({"label": None}, "has no column 'label'"),
         ({"label": [None] * 6}, "no node is labelled"),
-        ({"label": [-5, 0, 0, 1, 1, 0]}, "label -5 .* out of range"),
+        ({"label": [0, 1, 0, 1, 0, -1]}, "no training node of class '-1'"),
+        (
+            {"train_mask": [True] * 6},
+            "'train_mask' .* looks like a split .* give one column 'split' with train, val, test",
+        ),
+        ({"split": None, "Val_Mask": [0] * 6}, "'Val_Mask' .* looks like a split"),
+        ({"test_mask": [0.5] * 6}, "'test_mask' .* looks like a split"),
+        ({"mask": ["train"] * 6}, "'mask' .* looks like a split"),
         ({"id": ["a", "b", "c", "d", "e", "a"]}, "id 'a' appears more than once"),
         ({"id": ["a", "b", "c", "d", "e", ""]}, "'id' .* is empty in row 6"),
         ({"id": ["a", "b", "c", "x", "e", "f"]}, "row 3 .* names the target 'd'"),

@@ -7,12 +7,12 @@ import io
 import pytest
 from rich.console import Console
 
-from gcond.reports.tables import Table, accuracy, facts, score_table, seconds, size, statistics_table
+from gcond.reports.tables import Table, accuracy, assignments, facts, score_table, seconds, size, statistics_table
 
 
-def drawn(table):
+def drawn(table, width=200):
     stream = io.StringIO()
-    Console(file=stream, width=200).print(table.rich())
+    Console(file=stream, width=width).print(table.rich())
     return stream.getvalue()
 
 
@@ -33,6 +33,34 @@ def test_a_row_of_the_wrong_length_is_a_bug():
 def test_scores_in_per_cent():
     score = {"model": "gcn", "mean": 0.7123, "std": 0.0041, "runs": [0.7, 0.72], "val_mean": 0.69}
     assert score_table([score]).rows == (("gcn", "71.2 ± 0.4", "2", "69.0"),)
+
+
+def test_one_run_has_no_deviation():
+    score = {"model": "gcn", "mean": 0.7123, "std": 0.0, "runs": [0.7123], "val_mean": 0.69}
+    assert score_table([score]).rows == (("gcn", "71.2", "1", "69.0"),)
+
+
+def test_scores_say_their_settings_where_there_are_any():
+    score = {"model": "gcn", "mean": 0.7123, "std": 0.0041, "runs": [0.7, 0.72], "val_mean": 0.69}
+    assert score_table([score, score], settings=[{}, {}]) == score_table([score, score])
+    table = score_table([score, score], settings=[{"hidden": 16, "layers": 3}, {}])
+    assert table.columns[-1] == "settings"
+    assert [row[-1] for row in table.rows] == ["hidden=16, layers=3", ""]
+    with pytest.raises(ValueError, match="shorter"):
+        score_table([score, score], settings=[{"hidden": 16}])
+
+
+def test_what_a_row_is_about_stays_whole_when_it_is_narrow():
+    table = Table(("name", "what it is"), (("a-name-of-20-letters", "words " * 20),), words=(0, 1))
+    shown = drawn(table, width=40)
+    assert "a-name-of-20-letters" in shown
+    assert shown.split().count("words") == 20
+    assert max(map(len, shown.splitlines())) <= 40
+
+
+def test_a_tight_table_has_single_spaces():
+    table = Table(("name", "nodes"), (("cora", "2,708"),), tight=True)
+    assert "cora 2,708" in drawn(table)
 
 
 def test_what_is_not_known_is_left_open():
@@ -63,3 +91,9 @@ def test_durations(duration, shown):
 
 def test_accuracy():
     assert accuracy(1, 0) == "100.0 ± 0.0"
+    assert accuracy(0.7123, None) == "71.2"
+
+
+def test_assignments():
+    assert assignments({"hidden": 16, "activation": "relu"}) == "hidden=16, activation=relu"
+    assert assignments({}) == ""

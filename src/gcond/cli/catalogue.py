@@ -12,13 +12,13 @@ def methods(*, common: Common = DEFAULTS) -> None:
     """List the ways to a condensed graph, with their settings."""
     voice = common.start()
     from gcond.methods import available
-    from gcond.reports.tables import Table
+    from gcond.reports.tables import Table, assignments
 
     found: list[dict[str, Any]] = [
         {"name": name, "kind": cls.kind, "summary": cls.summary, "citation": cls.citation, "settings": _defaults(cls)}
         for name, cls in sorted(available().items())
     ]
-    rows = tuple((m["name"], m["kind"], m["summary"], _spell(m["settings"])) for m in found)
+    rows = tuple((m["name"], m["kind"], m["summary"], assignments(m["settings"])) for m in found)
     voice.result({"methods": found}, Table(("method", "kind", "what it does", "settings"), rows, words=range(4)).rich())
 
 
@@ -26,13 +26,13 @@ def models(*, common: Common = DEFAULTS) -> None:
     """List the models that can be trained, with their settings and their papers."""
     voice = common.start()
     from gcond.models import available
-    from gcond.reports.tables import Table
+    from gcond.reports.tables import Table, assignments
 
     found: list[dict[str, Any]] = [
         {"name": name, "citation": cls.citation, "settings": _defaults(cls), "recipe": dict(cls.recipe)}
         for name, cls in sorted(available().items())
     ]
-    rows = tuple((m["name"], _spell(m["settings"]), m["citation"]) for m in found)
+    rows = tuple((m["name"], assignments(m["settings"]), m["citation"]) for m in found)
     voice.result({"models": found}, Table(("model", "settings", "paper"), rows, words=range(3)).rich())
 
 
@@ -44,8 +44,11 @@ def datasets(*, common: Common = DEFAULTS) -> None:
 
     found = catalogue(common.data)
     figures = ("nodes", "edges", "features", "classes", "train", "val", "test")
-    rows = tuple((d["name"], *(f"{d[key]:,}" for key in figures), d["setting"], d["where"]) for d in found)
-    voice.result({"datasets": found}, Table(("data set", *figures, "setting", "where"), rows, words=(0, 8, 9)).rich())
+    rows = tuple((d["name"], *(f"{d[key]:,}" for key in figures)) for d in found)
+    # Plain lines under the table: paths and addresses are long, and stay whole for copying.
+    name_width, setting_width = (max(len(d[key]) for d in found) for key in ("name", "setting"))
+    places = [f" {d['name']:{name_width}}  {d['setting']:{setting_width}}  {d['where']}" for d in found]
+    voice.result({"datasets": found}, Table(("data set", *figures), rows, tight=True).rich(), "\n".join(places))
 
 
 def _defaults(cls: type) -> dict[str, Any]:
@@ -53,7 +56,3 @@ def _defaults(cls: type) -> dict[str, Any]:
     return {
         field.name: None if field.default is dataclasses.MISSING else field.default for field in dataclasses.fields(cls)
     }
-
-
-def _spell(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in settings.items())

@@ -67,6 +67,11 @@ def command(
 
     graph = common.load(source, voice, setting=setting, directed=directed)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
+    if ratio is not None and (asked := round(parse_ratio(ratio) * graph.budget_population)) > budget.nodes:
+        voice.note(
+            f"{graph.name}: ratio {ratio} of {graph.budget_population:,} nodes is {asked:,} nodes, "
+            f"cut to the {budget.nodes:,} labelled ones"
+        )
     if out is None:
         out = default_name(graph, method, budget.nodes)
         check_new_file(out, source, force)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from gcond.artefact import CondensedGraph
     from gcond.console import Voice
     from gcond.evaluation import Score
+    from gcond.models.base import Model
+
+_REPORTED = ("model", "mean", "std", "runs", "val_mean")
 
 
 def command(
@@ -26,7 +30,9 @@ def command(
     models: Annotated[str, Parameter(help="Names from `gcond models` with commas between, or all.")] = "gcn",
     runs: Annotated[int, whole_number("How often each model is trained.")] = 10,
     seed: Annotated[int, whole_number("Seed of the first run; the next ones count on.")] = 0,
-    set_: Annotated[SetOption, Parameter(help="Settings of the training recipe, such as epochs=600.")] = (),
+    set_: Annotated[
+        SetOption, Parameter(help="Settings of the training or of the models, such as epochs=600 or hidden=64.")
+    ] = (),
     trials: Annotated[Path | None, Parameter(help="JSON-lines file to append runs to and to resume from.")] = None,
     setting: SettingOption = None,
     directed: DirectedOption = False,
@@ -42,9 +48,8 @@ def command(
     voice = common.start()
     from gcond import settings
     from gcond.reports.tables import score_table
-    from gcond.training import Recipe
 
-    overrides = settings.parse_assignments(set_)
+    assigned = settings.parse_assignments(set_)
     if (condensed is None) == (whole is None):
         raise GcondError("give either a condensed file with --on SOURCE, or --whole SOURCE")
     if whole is not None and on is not None:
@@ -53,8 +58,7 @@ def command(
         raise GcondError(f"'{condensed}' is tested on the graph it was made from: add --on SOURCE")
     if runs < 1:
         raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
-    names = _names(models)
-    settings.build(Recipe, overrides, "the training recipe")
+    networks, recipe = _prepare(_names(models), assigned)
     _check_places(condensed if record else None, trials)
 
     small = _load_condensed(condensed) if condensed is not None else None
@@ -70,10 +74,10 @@ def command(
         scores = evaluate(
             source if small is None else small,
             on=source,
-            models=names,
+            models=networks,
             runs=runs,
             seed=seed,
-            recipe=overrides or None,
+            recipe=recipe,
             device=common.device,
             trials=trials,
             on_progress=tick,
@@ -83,6 +87,7 @@ def command(
     provenance = small.provenance if small is not None else None
     method = provenance.method if provenance is not None else None
     results = [score.to_json() for score in scores]
+    changes = [changed(result) for result in results]
     title = f"{source.name}, whole graph" if condensed is None else f"{condensed.name}, tested on {source.name}"
     voice.result(
         {
@@ -92,10 +97,11 @@ def command(
             "nodes": (source if small is None else small).num_nodes,
             "recipe": shared_recipe(scores),
             "results": [
-                {key: result[key] for key in ("model", "mean", "std", "runs", "val_mean")} for result in results
+                {**{key: result[key] for key in _REPORTED}, "settings": change}  # type: ignore[literal-required]
+                for result, change in zip(results, changes, strict=True)
             ],
         },
-        score_table(results, title).rich(),
+        score_table(results, title, changes).rich(),
     )
 
 
@@ -110,18 +116,63 @@ def shared_recipe(scores: Sequence[Score]) -> dict[str, Any]:
     }
 
 
+def changed(score: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the architecture and of the training in which a score is not its model's usual one."""
+    from gcond import models, settings
+    from gcond.training import Recipe
+
+    cls = models.available().get(score["model"])
+    if cls is None:  # a file may know models that are not here, and what is usual for them is not known
+        return {}
+    usual = settings.as_dict(cls()) | settings.as_dict(Recipe(**cls.recipe))
+    used = {**score["settings"], **score["recipe"]}
+    return {key: value for key, value in used.items() if key not in usual or usual[key] != value}
+
+
 def _names(text: str) -> list[str]:
     """``gcn,sgc`` or ``all`` as a list of models that exist, each once."""
     from gcond import models
 
-    if text.strip() == "all":
-        return sorted(models.available())
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise GcondError(f"--models names no model: choose among {', '.join(sorted(models.available()))}, or all")
     for name in names:
-        models.find(name)
-    return names
+        if name != "all":
+            models.find(name)
+    return sorted(models.available()) if "all" in names else names
+
+
+def _prepare(names: Sequence[str], assigned: Mapping[str, str]) -> tuple[list[Model], dict[str, str]]:
+    """The models, with what is ``assigned`` to their architecture, and the rest, which is the recipe's."""
+    from gcond import models, settings
+    from gcond.registry import suggest
+    from gcond.training import Recipe
+
+    training = [field.name for field in dataclasses.fields(Recipe)]
+    fields = {name: [field.name for field in dataclasses.fields(models.find(name))] for name in names}
+    shared = [key for key in fields[names[0]] if all(key in known for known in fields.values())]
+    for key in assigned:
+        if key in training or key in shared:
+            continue
+        exists = f"the training has {', '.join(training)}, and {_together(names)} {', '.join(shared)}"
+        having = [name for name in names if key in fields[name]]
+        if having:
+            lacking = [name for name in names if name not in having]
+            raise GcondError(f"setting '{key}' exists for {_list(having)} but not for {_list(lacking)}: {exists}")
+        known = dict.fromkeys([*training, *shared])
+        raise GcondError(f"there is no setting '{key}'{suggest(key, known)}: {exists}")
+    recipe = {key: value for key, value in assigned.items() if key in training}
+    settings.build(Recipe, recipe, "the training recipe")
+    shape = {key: value for key, value in assigned.items() if key not in training}
+    return [settings.build(models.find(name), shape, f"model '{name}'") for name in names], recipe
+
+
+def _together(names: Sequence[str]) -> str:
+    return f"model '{names[0]}' has" if len(names) == 1 else "the models named share"
+
+
+def _list(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _check_places(condensed: Path | None, trials: Path | None) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common, DirectedOption
+from gcond.cli.common import DEFAULTS, Common, DirectedOption, SettingOption
+from gcond.cli.evaluate import changed
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ def command(
     /,
     *,
     on: Annotated[str | None, Parameter(help="The source graph, to compare with.")] = None,
+    setting: SettingOption = None,
     directed: DirectedOption = False,
     common: Common = DEFAULTS,
 ) -> None:
@@ -30,6 +33,9 @@ def command(
     from gcond.graph import SourceGraph
     from gcond.storage import read_metadata_kind
 
+    if on is None and (setting is not None or directed):
+        option = "--directed" if setting is None else "--setting"
+        raise GcondError(f"{option} says how to read the graph to compare with: add --on SOURCE")
     if read_metadata_kind(file) == "source":
         if on is not None:
             raise GcondError(f"'{file}' is a source graph itself: --on goes with a condensed file")
@@ -38,7 +44,7 @@ def command(
     condensed = CondensedGraph.load(file)
     source = None
     if on is not None:
-        source, _ = common.load_origin(condensed, on, voice, directed=directed)
+        source, _ = common.load_origin(condensed, on, voice, setting=setting, directed=directed)
     _show_condensed(file, condensed, source, voice)
 
 
@@ -92,8 +98,22 @@ def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | Non
     columns: dict[str, Any] = {"condensed": found} | ({str(name): original} if original else {})
     shown = [_about(file, graph, reduction).rich(), statistics_table(columns).rich()]
     if provenance is not None and provenance.scores:
-        shown.append(score_table(provenance.scores, "scores").rich())
+        shown.append(score_table(provenance.scores, "scores", distinctions(provenance.scores)).rich())
     voice.result(payload, *shown)
+
+
+def distinctions(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each score the settings that are not usual, or in which scores of the same model differ."""
+    used = [{**score["settings"], **score["recipe"], "source": str(score.get("source", ""))[:12]} for score in scores]
+    found = []
+    for score, own in zip(scores, used, strict=True):
+        others = [other for rival, other in zip(scores, used, strict=True) if rival["model"] == score["model"]]
+        unusual = changed(score)
+        telling = (
+            key for key in own if key in unusual or any(key not in other or other[key] != own[key] for other in others)
+        )
+        found.append({key: own[key] for key in telling})
+    return found
 
 
 def _payload(provenance: Provenance | None) -> dict[str, Any]:

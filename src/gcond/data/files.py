@@ -1,7 +1,7 @@
 """A person's own graph: a folder with ``nodes.parquet|csv`` and ``edges.parquet|csv``.
 
 Nodes: an optional ``id`` (whole numbers or text, each once; without it a node's id is its row number from
-0), ``label`` (whole number or text; empty or -1 is unlabelled), an optional ``split`` (train, val, test or
+0), ``label`` (whole number or text; only an empty one is unlabelled), an optional ``split`` (train, val, test or
 empty), and features: every other column, all numeric, or in Parquet one column of equally long lists.
 Edges: ``source``, ``target``, and an optional ``weight``.
 """
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 NODE_COLUMNS = ("id", "label", "split")
 EDGE_COLUMNS = ("source", "target", "weight")
+MASK_COLUMNS = ("train_mask", "val_mask", "test_mask", "mask")
+SHOWN = 5
+"""Names of columns that a note lists at most."""
 
 
 def holds_tables(folder: Path) -> bool:
@@ -51,17 +54,17 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
         raise GcondError(f"'{nodes.file}' has no rows: there must be at least one node")
     edges = read_table(_find(folder, "edges"))
     y, class_names, label_notes = _labels(nodes)
-    x = _features(nodes)
+    x, feature_note = _features(nodes)
     split = _split(nodes) if "split" in nodes else per_class(y, request.seed, class_names)
     extra = [name for name in edges.data.column_names if name not in EDGE_COLUMNS]
-    ignored = (f"the edge columns {', '.join(extra)} were not used",) if extra else ()
+    ignored = (f"not used of the edges: {_columns(extra)}",) if extra else ()
     return SourceGraph.build(
         x=x,
         edge_index=_edge_index(nodes, edges),
         edge_weight=edges.numbers("weight") if "weight" in edges else None,
         y=y,
         class_names=class_names,
-        **split.options(*label_notes, *ignored),
+        **split.options(feature_note, *label_notes, *ignored),
         **request.options(),
     )
 
@@ -73,24 +76,37 @@ def _find(folder: Path, part: str) -> Path:
     raise GcondError(f"the folder '{folder}' has no {part}.parquet or {part}.csv: it needs nodes and edges")
 
 
-def _features(nodes: Table) -> Tensor:
+def _columns(names: Sequence[str], what: str = "column") -> str:
+    """``2 columns: age, size``; long lists are cut."""
+    shown = ", ".join([*names[:SHOWN], *(["…"] if len(names) > SHOWN else [])])
+    return f"{len(names)} {what}{'' if len(names) == 1 else 's'}: {shown}"
+
+
+def _features(nodes: Table) -> tuple[Tensor, str]:
+    """float32 [N, d], and a note on which columns they are."""
     import pyarrow as pa
 
     names = [name for name in nodes.data.column_names if name not in NODE_COLUMNS]
     if not names:
         raise GcondError(f"'{nodes.file}' has no feature column: add numeric columns beside {', '.join(NODE_COLUMNS)}")
+    if masks := [name for name in names if name.strip().lower() in MASK_COLUMNS]:
+        raise GcondError(
+            f"the column '{masks[0]}' of '{nodes.file}' looks like a split and not like a feature: "
+            "give one column 'split' with train, val, test or nothing"
+        )
     lists = [name for name in names if _is_list(nodes.column(name).type)]
     if lists and len(names) > 1:
         raise GcondError(f"'{nodes.file}' has the list column '{lists[0]}' beside other features: use one or the other")
     if lists:
-        return _list_features(nodes, lists[0])
+        x = _list_features(nodes, lists[0])
+        return x, f"{_columns(lists, 'feature column')} (lists of {x.shape[1]})"
     memory.require(4 * nodes.data.num_rows * len(names), f"'{nodes.file}'")
     x = torch.empty(nodes.data.num_rows, len(names))
     for at, name in enumerate(names):
         if pa.types.is_null(nodes.column(name).type):
             raise GcondError(f"the column '{name}' of '{nodes.file}' is empty: features must be numbers")
         x[:, at] = nodes.numbers(name)
-    return x
+    return x, _columns(names, "feature column")
 
 
 def _is_list(kind: Any) -> bool:
@@ -138,25 +154,25 @@ def _labels(nodes: Table) -> tuple[Tensor, tuple[str, ...], tuple[str, ...]]:
     given = [word for word in words if word]
     if not given:
         raise GcondError(f"no node is labelled: the column 'label' of '{nodes.file}' is empty")
-    ranks, names, notes = _ranks(given, nodes.file)
+    ranks, names, notes = _ranks(given)
     lookup = np.array([ranks[word] if word else -1 for word in words], dtype=np.int64)
     return torch.from_numpy(lookup[codes]), names, notes
 
 
-def _ranks(words: Sequence[str], file: Path) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
+def _ranks(words: Sequence[str]) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
     """The class id of each distinct label, and the names and notes of :func:`_labels`."""
     numbers = _as_integers(words)
     if numbers is None:
         names = tuple(sorted(words))
         return {word: rank for rank, word in enumerate(names)}, names, ()
-    if (low := min(numbers)) < -1:
-        raise GcondError(f"label {low} in '{file}' is out of range: class ids start at 0, and -1 is unlabelled")
-    distinct = sorted(set(numbers) - {-1})
-    place = {number: rank for rank, number in enumerate(distinct)} | {-1: -1}
+    distinct = sorted(set(numbers))
+    place = {number: rank for rank, number in enumerate(distinct)}
     ranks = {word: place[number] for word, number in zip(words, numbers, strict=True)}
     if distinct == list(range(len(distinct))):
         return ranks, (), ()
     note = f"the {len(distinct)} labels were numbered 0 to {len(distinct) - 1} in order"
+    if -1 in distinct:  # elsewhere it often means unlabelled
+        note += ", and -1 is one of them: leave a label empty where there is none"
     return ranks, tuple(map(str, distinct)), (note,)
 
 
@@ -175,11 +191,11 @@ def _whole(nodes: Table, column: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
 
 
 def _as_integers(words: Sequence[str]) -> list[int] | None:
-    """``1`` and ``1.0`` (what a missing value turns whole numbers into) as integers, if all are such."""
+    """``1``, ``+1`` and ``1.0`` (what a missing value turns whole numbers into) as integers, if all are such."""
     numbers = []
     for word in words:
         whole, _, fraction = word.partition(".")
-        digits = whole.removeprefix("-")
+        digits = whole[1:] if whole.startswith(("-", "+")) else whole
         if not digits.isascii() or not digits.isdigit() or fraction.strip("0") or len(digits) > 18:
             return None
         numbers.append(int(whole))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from importlib import import_module
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +39,20 @@ def load(
 
     ``source`` is a name from ``gcond datasets``; ``synthetic:NAME`` with changes if wanted
     (``synthetic:small,nodes=5000``); a path to a folder of tables, a GraphSAINT or OGB folder, an ``.npz``
-    or a ``.safetensors`` that gcond wrote; or a PyG ``Data``. ``setting`` overrides the source's own.
-    ``data_dir`` is where raw files of named sets lie (else ``$GCOND_DATA``). ``seed`` draws the split
-    where the source has none and the whole graph where it is made up. ``directed`` keeps one-way edges
-    one-way. What was decided or repaired on the way is said in the ``notes`` of the graph.
+    or a ``.safetensors`` that gcond wrote; or a PyG ``Data``, with all three masks or none. ``setting``
+    overrides the source's own. ``data_dir`` is where raw files of named sets lie (else ``$GCOND_DATA``).
+    ``seed`` draws the split where the source has none and the whole graph where it is made up. ``directed``
+    keeps one-way edges one-way. What was decided or repaired on the way is said in the ``notes`` of the graph.
     """
     if setting is not None and setting not in SETTINGS:
         raise GcondError(f"unknown setting '{setting}'{suggest(setting, SETTINGS)}: choose {' or '.join(SETTINGS)}")
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise GcondError(f"seed={seed!r} is not usable: it must be a whole number")
+    if not isinstance(directed, bool):
+        raise GcondError(f"directed={directed!r} is not usable: it must be True or False")
+    seed = int(seed)
     if not isinstance(source, str | os.PathLike):
-        return _from_object(source, setting, directed)
+        return _from_object(source, setting, directed, seed)
     text = os.fspath(source)
     if not text.strip():
         raise GcondError("the source is empty: give a name from `gcond datasets` or a path")
@@ -65,15 +72,33 @@ def load(
     raise _no_such(text)
 
 
-def _from_object(source: Any, setting: Setting | None, directed: bool) -> SourceGraph:
+def _from_object(source: Any, setting: Setting | None, directed: bool, seed: int) -> SourceGraph:
     from gcond.graph import SourceGraph
 
     if isinstance(source, SourceGraph):
         return _as_asked(source, setting, directed)
-    if not hasattr(source, "edge_index"):
+    if not hasattr(source, "edge_index") or not hasattr(source, "get"):
         kind = type(source).__name__
         raise GcondError(f"a {kind} is not a graph: give a name, a path, a PyG Data or a SourceGraph")
-    return SourceGraph.from_pyg(source, setting=setting or "transductive", directed=directed)
+    data, notes = _with_split(source, seed)
+    return SourceGraph.from_pyg(data, setting=setting or "transductive", directed=directed, notes=notes)
+
+
+def _with_split(data: Data, seed: int) -> tuple[Data, tuple[str, ...]]:
+    """``data`` with a split drawn as for tables if it has no mask at all, and what to note; a copy then."""
+    from gcond import checks
+    from gcond.data.splits import per_class
+    from gcond.graph import PARTS
+
+    incomplete = any(data.get(key) is None for key in ("x", "edge_index", "y"))
+    if incomplete or any(data.get(f"{part}_mask") is not None for part in PARTS):
+        return data, ()  # to be used, or refused, as it is
+    y = checks.class_ids(data.y)
+    y, _ = checks.labels(y, len(y), None, ())
+    split = per_class(y, seed)
+    data = copy(data)  # shallow: the caller's own gets no masks
+    data.train_mask, data.val_mask, data.test_mask = split.train, split.val, split.test
+    return data, (split.note,)
 
 
 def _from_path(path: Path, request: Request) -> SourceGraph:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gcond import __version__, settings
 from gcond import models as model_registry
 from gcond.artefact import CondensedGraph, Recorded
+from gcond.data import load
 from gcond.device import choose_device
 from gcond.errors import GcondError
 from gcond.evaluation.trials import Trial, TrialLog, trial_key
@@ -56,7 +57,7 @@ class Score:
 def evaluate(
     graph: CondensedGraph | SourceGraph,
     *,
-    on: SourceGraph | Data | None = None,
+    on: SourceGraph | Data | str | Path | None = None,
     models: str | Model | Sequence[str | Model] = ("gcn",),
     runs: int = 10,
     seed: int = 0,
@@ -67,15 +68,19 @@ def evaluate(
 ) -> list[Score]:
     """Train each model ``runs`` times on ``graph`` and test it on the source graph ``on``.
 
-    A :class:`SourceGraph` as ``graph`` is the whole-graph reference and needs no ``on``; a PyG ``Data`` as ``on``
-    is used in the setting, and with the directions, that the condensed graph was made in. The epoch is chosen by
+    A :class:`SourceGraph` as ``graph`` is the whole-graph reference and needs no ``on``; anything else that
+    :func:`gcond.load` takes as ``on`` is used in the setting, and with the directions, that the condensed graph was
+    made in. The epoch is chosen by
     validation accuracy, and the test nodes are looked at once, with those weights. Run ``i`` starts from seed
     ``seed + i`` and gives the same numbers whichever runs are done beside it. ``recipe`` overrides the models' own;
     ``trials`` names a JSON-lines file that finished runs are appended to and found in.
     ``on_progress(model, done, total)`` counts epochs of all runs.
     """
-    if runs < 1:
-        raise GcondError(f"{runs} runs are too few: use 1 or more")
+    runs = settings.whole_number(runs, "runs", least=1)
+    seed = settings.whole_number(seed, "seed")
+    if not isinstance(graph, CondensedGraph | SourceGraph):
+        kind = type(graph).__name__
+        raise GcondError(f"a {kind} cannot be evaluated: give a CondensedGraph, or a SourceGraph for the reference")
     source = _source(graph, on)
     _check_fit(graph, source)
     log = TrialLog(trials)
@@ -164,7 +169,7 @@ def _run(job: _Job, key: str, seeds: Sequence[int], on_epoch: Callable[[int], No
     ]
 
 
-def _source(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | None) -> SourceGraph:
+def _source(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str | Path | None) -> SourceGraph:
     if isinstance(on, SourceGraph):
         return on
     if on is None:
@@ -172,9 +177,7 @@ def _source(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | None) 
             return graph
         raise GcondError("a condensed graph is tested on its source: give the source graph as `on`")
     made = graph if isinstance(graph, SourceGraph) else graph.provenance
-    if made is None:
-        return SourceGraph.from_pyg(on)
-    return SourceGraph.from_pyg(on, setting=made.setting, directed=made.directed)
+    return load(on) if made is None else load(on, setting=made.setting, directed=made.directed)
 
 
 def _resolve(models: str | Model | Sequence[str | Model]) -> list[Model]:

@@ -23,6 +23,8 @@ class Table:
     title: str = ""
     words: Collection[int] = (0,)
     """Columns that hold words and start on the left; the others hold numbers, which line up on the right."""
+    tight: bool = False
+    """One space between columns, for many of them in a narrow window."""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -40,10 +42,12 @@ class Table:
             show_header=any(self.columns),
             title=Text(self.title) if self.title else None,
             title_justify="left",
+            padding=(0, 0) if self.tight else (0, 1),
         )
         for place, heading in enumerate(self.columns):
             number = place not in self.words
-            table.add_column(Text(heading), justify="right" if number else "left", no_wrap=number)
+            # The first column says what a row is about: others make room for it.
+            table.add_column(Text(heading), justify="right" if number else "left", no_wrap=number or place == 0)
         for row in self.rows:
             table.add_row(*(Text(cell) for cell in row))
         return table
@@ -56,12 +60,28 @@ class Table:
         return f"**{_escape(self.title)}**\n\n{body}" if self.title else body
 
 
-def score_table(scores: Sequence[Mapping[str, Any]], title: str = "") -> Table:
-    """Model, test accuracy, runs and validation accuracy of each score (:meth:`gcond.evaluation.Score.to_json`)."""
+def score_table(
+    scores: Sequence[Mapping[str, Any]], title: str = "", settings: Sequence[Mapping[str, Any]] = ()
+) -> Table:
+    """Model, test accuracy, runs and validation accuracy of each score (:meth:`gcond.evaluation.Score.to_json`).
+
+    ``settings``, one mapping a score, are what there is to say about how each came about; without any of
+    them there is no such column.
+    """
     rows = tuple(
-        (s["model"], accuracy(s["mean"], s["std"]), str(len(s["runs"])), percent(s["val_mean"])) for s in scores
+        (
+            s["model"],
+            accuracy(s["mean"], s["std"] if len(s["runs"]) > 1 else None),
+            str(len(s["runs"])),
+            percent(s["val_mean"]),
+        )
+        for s in scores
     )
-    return Table(("model", "test accuracy %", "runs", "validation %"), rows, title)
+    columns = ("model", "test accuracy %", "runs", "validation %")
+    if not any(settings):
+        return Table(columns, rows, title)
+    longer = tuple((*row, assignments(said)) for row, said in zip(rows, settings, strict=True))
+    return Table((*columns, "settings"), longer, title, words=(0, len(columns)))
 
 
 def statistics_table(columns: Mapping[str, Statistics | Mapping[str, Any] | None], title: str = "") -> Table:
@@ -84,9 +104,14 @@ def percent(fraction: float, digits: int = 1) -> str:
     return f"{100 * fraction:.{digits}f}"
 
 
-def accuracy(mean: float, std: float) -> str:
-    """``71.2 ± 0.4``, in per cent."""
-    return f"{percent(mean)} ± {percent(std)}"
+def accuracy(mean: float, std: float | None) -> str:
+    """``71.2 ± 0.4``, in per cent; ``71.2`` where a single run leaves no deviation to speak of."""
+    return percent(mean) if std is None else f"{percent(mean)} ± {percent(std)}"
+
+
+def assignments(settings: Mapping[str, Any]) -> str:
+    """``hidden=16, layers=3``."""
+    return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
 def size(count: float) -> str:
