@@ -136,7 +136,9 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
     from gcond.reports.tables import facts, percent, seconds
 
     about = {"file": str(file), "holds": "a condensed graph"}
-    smaller = ", ".join(f"{percent(share)} % fewer {what}" for what, share in reduction.items())
+    smaller = ", ".join(
+        f"{percent(abs(share))} % {'fewer' if share >= 0 else 'more'} {what}" for what, share in reduction.items()
+    )
     p = graph.provenance
     if p is None:
         return facts(about | {"provenance": "none: it was not made by gcond condense", "reduction": smaller})
