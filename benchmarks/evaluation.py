@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch_geometric.nn import GCNConv
 
 import gcond
-from gcond.graph import View
 from gcond.models.gcn import GCN
 from gcond.training import Recipe, accuracy, fit
+from gcond.view import View
 
 NODES, RUNS = 70, 10
 

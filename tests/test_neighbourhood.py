@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from gcond import models
-from gcond.graph import SourceGraph, View
+from gcond.graph import SourceGraph
 from gcond.neighbourhood import within
 from gcond.seeding import generator
+from gcond.view import View
 
 
 def ring(n: int, features: int, *, sparse: bool) -> SourceGraph:

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 
 from gcond.artefact import CondensedGraph
 from gcond.errors import GcondError
-from gcond.graph import View
 from gcond.models.gcn import GCN
 from gcond.seeding import generator
 from gcond.training import Recipe, accuracy, cross_entropy, fit, predict
+from gcond.view import View
 from reference.training import literal_fit, literal_gcn
 
 SEEDS = [7, 0, 3, 11, 12, 13, 14, 15, 16, 17]

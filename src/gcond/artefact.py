@@ -21,11 +21,11 @@ from typing_extensions import TypedDict
 
 from gcond.errors import GcondError
 from gcond.features import compact
-from gcond.graph import View
 from gcond.inputs import Inputs
 from gcond.setting import Setting
 from gcond.sparse import Identity
 from gcond.storage import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
+from gcond.view import View
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

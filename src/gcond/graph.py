@@ -14,50 +14,16 @@ from gcond import checks
 from gcond.errors import GcondError
 from gcond.features import FeatureTransform, compact
 from gcond.inputs import Inputs
-from gcond.neighbourhood import Neighbourhood, within
 from gcond.setting import SETTINGS, Setting
 from gcond.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.storage import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
+from gcond.view import View
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 Part = Literal["train", "val", "test"]
 PARTS: tuple[Part, ...] = ("train", "val", "test")
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """A graph to compute on, and the labelled nodes that count in it.
-
-    Training, validation and test are each a view; so is a condensed graph. Whoever is given a view
-    cannot read more than it shows.
-    """
-
-    inputs: Inputs
-    nodes: Tensor
-    """int64 [m]: the rows of the inputs that are labelled here."""
-    y: Tensor
-    """int64 [m] class ids, or float32 [m, C] soft labels, of ``nodes``."""
-    source_index: Tensor
-    """int64 [n]: which node of the source graph each row of the inputs is."""
-
-    def focus(self, reach: int, precomputed: int = 0) -> View:
-        """The same labelled nodes on no more of the graph than outputs that look ``reach`` edges away depend on.
-
-        ``precomputed`` of these hops are taken on the features alone, which the rows kept bring along.
-        """
-        adjacency = self.inputs.adjacency
-        if not isinstance(adjacency, SparseMatrix):
-            return self
-        rows = within(adjacency, self.nodes, reach - precomputed)
-        if len(rows) > 0.9 * self.inputs.num_nodes:  # not worth a copy
-            return self
-        inputs = Neighbourhood(self.inputs, rows)
-        return View(inputs, torch.searchsorted(rows, self.nodes), self.y, self.source_index[rows.cpu()])
-
-    def to(self, device: torch.device | str) -> View:
-        return View(self.inputs.to(device), self.nodes.to(device), self.y.to(device), self.source_index)
 
 
 @dataclass(frozen=True, eq=False)

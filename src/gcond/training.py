@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from gcond.errors import GcondError
-from gcond.graph import View
 from gcond.models.base import Dropout, Model, Parameters
 from gcond.seeding import generator
 from gcond.sparse import aligned
+from gcond.view import View
 
 # Above this, a stack of runs is no faster than one after the other (benchmarks/choices.py).
 STACK_BYTES = 64 * 2**20

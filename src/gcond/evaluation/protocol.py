@@ -17,9 +17,10 @@ from gcond.data import load
 from gcond.device import choose_device
 from gcond.errors import GcondError
 from gcond.evaluation.trials import Trial, TrialLog, trial_key
-from gcond.graph import SourceGraph, View
+from gcond.graph import SourceGraph
 from gcond.models.base import Model
 from gcond.training import Recipe, accuracy, fit, runs_together
+from gcond.view import View
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -14,10 +14,11 @@ from torch import Tensor
 from gcond import __version__
 from gcond.artefact import CondensedGraph, Cost, Provenance
 from gcond.budget import Budget, nodes_per_class
-from gcond.graph import SourceGraph, View
+from gcond.graph import SourceGraph
 from gcond.resources import peak_rss_mb
 from gcond.settings import as_dict
 from gcond.sparse import SparseMatrix, dense, take_rows
+from gcond.view import View
 
 
 @dataclass(frozen=True, eq=False)
