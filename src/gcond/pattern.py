@@ -56,15 +56,19 @@ class Pattern:
         )
 
 
-class _Weigh(torch.autograd.Function):
-    @staticmethod
-    def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:  # type: ignore[override]
-        return torch.stack([multiply(pattern.csr(v), d) for v, d in zip(values, dense, strict=True)])
+class _EdgeProduct(torch.autograd.Function):
+    """What the two products share: each is remembered by its two tensors and the pattern."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Pattern], output: Tensor) -> None:  # type: ignore[override]
         ctx.save_for_backward(*inputs[:2])
         ctx.pattern = inputs[2]
+
+
+class _Weigh(_EdgeProduct):
+    @staticmethod
+    def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:  # type: ignore[override]
+        return torch.stack([multiply(pattern.csr(v), d) for v, d in zip(values, dense, strict=True)])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
@@ -77,17 +81,12 @@ class _Weigh(torch.autograd.Function):
         return _batched(pattern.weigh, info.batch_size, in_dims, values, dense), 0
 
 
-class _Compare(torch.autograd.Function):
+class _Compare(_EdgeProduct):
     @staticmethod
     def forward(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:  # type: ignore[override]
         blank = pattern.csr(left.new_zeros(len(pattern.source)))
         pairs = zip(left, right, strict=True)
         return torch.stack([torch.sparse.sampled_addmm(blank, a, b.mT, beta=0.0).values() for a, b in pairs])
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Pattern], output: Tensor) -> None:  # type: ignore[override]
-        ctx.save_for_backward(*inputs[:2])
-        ctx.pattern = inputs[2]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
