@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gcond import methods, settings
 from gcond.artefact import CondensedGraph
 from gcond.budget import Budget, resolve_budget
+from gcond.callbacks.base import Callback
 from gcond.data import load
 from gcond.device import choose_device
 from gcond.graph import SourceGraph
@@ -35,6 +37,7 @@ def condense(
     nodes: int | None = None,
     seed: int = 0,
     device: str = "auto",
+    callbacks: Sequence[Callback] = (),
     **options: Any,
 ) -> CondensedGraph:
     """Condense ``graph`` (or what :func:`gcond.load` makes of it) to a budget given as ``ratio`` or ``nodes``.
@@ -46,4 +49,4 @@ def condense(
     seed = settings.whole_number(seed, "seed")
     chosen = settings.build(methods.find(method), options, f"method '{method}'")
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
-    return chosen.condense(graph, budget, seed, choose_device(device))
+    return chosen.condense(graph, budget, seed, choose_device(device), callbacks)

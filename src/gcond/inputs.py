@@ -75,7 +75,10 @@ class Inputs:
     def _propagate(self, form: Form, hops: int) -> Matrix | Chain:
         operator: Adjacency = getattr(self, form)
         if isinstance(self.x, SparseMatrix):
-            return Chain((operator,) * hops, self.x)
+            if isinstance(operator, Identity):
+                scale = operator.scale**hops
+                return self.x if scale == 1 else self.x.with_values(scale * self.x.values, symmetric=False)
+            return Chain((operator,) * hops, self.x) if hops else self.x
         propagated = self.x
         for _ in range(hops):
             propagated = matmul(operator, propagated)
@@ -110,6 +113,11 @@ class Inputs:
         mask[self.edges] = 0
         return mask
 
+    def detached(self) -> Inputs:
+        """The same numbers, without the way back to what X and A were made from."""
+        x = self.x.detach() if isinstance(self.x, Tensor) else self.x
+        return Inputs(x, self.adjacency.detach() if isinstance(self.adjacency, Tensor) else self.adjacency)
+
     def to(self, device: torch.device | str) -> Inputs:
         """The same on ``device``, moved once: views that share their inputs here share them there."""
         device = torch.device(device)
@@ -128,7 +136,7 @@ class Inputs:
 class Chain:
     """The product ``S … S X`` kept as its factors, multiplied from the right."""
 
-    operators: tuple[Adjacency, ...]
+    operators: tuple[Tensor | SparseMatrix, ...]
     x: SparseMatrix
 
     def __matmul__(self, weight: Tensor) -> Tensor:
@@ -136,3 +144,14 @@ class Chain:
         for operator in self.operators:
             product = matmul(operator, product)
         return product
+
+    def dense(self) -> Tensor:
+        """The product itself, [n, d], multiplied from the left: no more than its own rows is filled in."""
+        import scipy.sparse
+
+        parts = [part.to_scipy() if isinstance(part, SparseMatrix) else part.cpu().numpy() for part in self.operators]
+        left = parts[-1]
+        for part in reversed(parts[:-1]):
+            left = left @ part
+        whole = left @ self.x.to_scipy()
+        return torch.from_numpy(whole.toarray() if scipy.sparse.issparse(whole) else whole).to(self.x.device)

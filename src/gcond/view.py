@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcond.inputs import Inputs
+from gcond.inputs import Chain, Form, Inputs
 from gcond.neighbourhood import Neighbourhood, within
-from gcond.sparse import SparseMatrix
+from gcond.sparse import SparseMatrix, dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,21 @@ class View:
             return self
         inputs = Neighbourhood(self.inputs, rows)
         return View(inputs, torch.searchsorted(rows, self.nodes), self.y, self.source_index[rows.cpu()])
+
+    def propagated(self, hops: int, form: Form = "gcn") -> Tensor:
+        """The labelled nodes' rows of ``S^hops X``, dense: [m, d]."""
+        focused = self.focus(hops, hops)
+        features = focused.inputs.features(form, hops)
+        return (features.dense() if isinstance(features, Chain) else dense(features))[focused.nodes]
+
+    def by_class(self) -> View:
+        """The same view with its labelled nodes in order of class."""
+        order = self.y.argsort(stable=True)
+        return View(self.inputs, self.nodes[order], self.y[order], self.source_index)
+
+    def detached(self) -> View:
+        """The same view of :meth:`Inputs.detached`."""
+        return View(self.inputs.detached(), self.nodes, self.y, self.source_index)
 
     def to(self, device: torch.device | str) -> View:
         return View(self.inputs.to(device), self.nodes.to(device), self.y.to(device), self.source_index)

@@ -76,7 +76,7 @@ def command(
         out = default_name(graph, method, budget.nodes)
         check_new_file(out, source, force)
     with voice.progress(f"{method} on {graph.name}"):
-        condensed = condense(graph, method=method, nodes=budget.nodes, seed=seed, device=common.device, **options)
+        condensed = condense(graph, method=method, nodes=budget.nodes, seed=seed, device=common.device, **options)  # type: ignore[arg-type]
     condensed.save(out)
 
     provenance, found = condensed.provenance, describe(condensed)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
@@ -14,11 +17,21 @@ from torch import Tensor
 from gcond import __version__
 from gcond.artefact import CondensedGraph, Cost, Provenance
 from gcond.budget import Budget, nodes_per_class
+from gcond.callbacks.base import Callback
 from gcond.graph import SourceGraph
 from gcond.resources import peak_rss_mb
 from gcond.settings import as_dict
 from gcond.sparse import SparseMatrix, dense, take_rows
 from gcond.view import View
+
+
+@dataclass
+class Notes:
+    """What a method writes down on its way; it becomes provenance."""
+
+    history: dict[str, list[float]] = field(default_factory=dict)
+    earlier: tuple[float, float] = (0.0, 0.0)
+    """Wall and CPU seconds before the run was interrupted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +48,14 @@ class Task:
     quota: Tensor
     """int64 [C]: nodes to make a class; sums to the budget."""
     seed: int
+    identity: str = ""
+    """What the task and the method's settings are, as a fingerprint: a checkpoint of it belongs to no other."""
+    notes: Notes = field(default_factory=Notes)
+
+    @property
+    def labels(self) -> Tensor:
+        """int64 [n]: the classes of the nodes to make, in order."""
+        return torch.repeat_interleave(torch.arange(self.num_classes), self.quota)
 
     def candidates(self, label: int) -> Tensor:
         """int64: the training nodes of class ``label``, by row of ``train.inputs``."""
@@ -52,20 +73,29 @@ class Method(ABC):
     citation: ClassVar[str]
 
     @abstractmethod
-    def reduce(self, task: Task) -> CondensedGraph:
-        """Make the condensed graph of ``task``; provenance is added by :meth:`condense`."""
+    def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
+        """Make the condensed graph of ``task``; provenance is added by :meth:`condense`.
+
+        Only methods that take many steps have something to tell the callbacks.
+        """
 
     def condense(
-        self, graph: SourceGraph, budget: Budget, seed: int, device: torch.device | str = "cpu"
+        self,
+        graph: SourceGraph,
+        budget: Budget,
+        seed: int,
+        device: torch.device | str = "cpu",
+        callbacks: Sequence[Callback] = (),
     ) -> CondensedGraph:
         """Condense ``graph`` to ``budget`` nodes on ``device``; the same seed gives the same tensors there."""
         quota = nodes_per_class(budget.nodes, graph.class_counts())
-        task = Task(graph.view("train").to(device), graph.view("val").to(device), graph.num_classes, quota, seed)
+        train, val = graph.view("train").to(device), graph.view("val").to(device)
+        task = Task(train, val, graph.num_classes, quota, seed, self.identify(graph, budget, seed))
         wall, cpu = time.perf_counter(), time.process_time()
-        result = self.reduce(task)
+        result = self.reduce(task, callbacks)
         cost = Cost(
-            wall_seconds=time.perf_counter() - wall,
-            cpu_seconds=time.process_time() - cpu,
+            wall_seconds=task.notes.earlier[0] + time.perf_counter() - wall,
+            cpu_seconds=task.notes.earlier[1] + time.process_time() - cpu,
             peak_rss_mb=peak_rss_mb(),
         )
         provenance = Provenance(
@@ -87,10 +117,15 @@ class Method(ABC):
             class_names=graph.class_names,
             directed=graph.directed,
             cost=cost,
-            history=result.provenance.history if result.provenance else {},
+            history=task.notes.history,
             gcond_version=__version__,
         )
         return dataclasses.replace(result, provenance=provenance)
+
+    def identify(self, graph: SourceGraph, budget: Budget, seed: int) -> str:
+        """A fingerprint of all that the result depends on."""
+        parts = [self.name, as_dict(self), graph.sha256, graph.setting, budget.nodes, seed, __version__]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def induced_subgraph(task: Task, chosen: Tensor) -> CondensedGraph:

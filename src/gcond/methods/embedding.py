@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gcond.artefact import CondensedGraph
+from gcond.callbacks.base import Callback
 from gcond.methods.base import Method, Task, induced_subgraph
 from gcond.models.gcn import GCN
 from gcond.training import Recipe, fit
@@ -55,7 +57,7 @@ class SelectionByEmbedding(Method):
     def pick(self, points: Tensor, count: int) -> Tensor:
         """``count`` different rows of ``points`` (float64 [m, k], one class), as they are picked: int64 [count]."""
 
-    def reduce(self, task: Task) -> CondensedGraph:
+    def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         points = embed(task, self.model(), self.recipe(), self.embedding)
         chosen = []
         for label, count in enumerate(task.quota.tolist()):

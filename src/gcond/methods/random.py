@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
 
 from gcond.artefact import CondensedGraph
+from gcond.callbacks.base import Callback
 from gcond.methods.base import Method, Task, induced_subgraph
 from gcond.seeding import generator
 
@@ -21,7 +23,7 @@ class Random(Method):
     summary: ClassVar[str] = "labelled nodes drawn at random from each class"
     citation: ClassVar[str] = "the floor that every other method must beat"
 
-    def reduce(self, task: Task) -> CondensedGraph:
+    def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         stream = generator(task.seed, "selection")
         chosen = []
         for label, count in enumerate(task.quota.tolist()):

@@ -18,8 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from gcond.inputs import Inputs
-from gcond.sparse import Adjacency, Identity, Operator, matmul
+from gcond.inputs import Chain, Inputs
+from gcond.sparse import Adjacency, Identity, Matrix, Operator, matmul
 
 Parameters: TypeAlias = dict[str, Tensor]
 Dropout: TypeAlias = Callable[[Tensor], Tensor]
@@ -70,6 +70,10 @@ class Model(ABC):
     def precomputed(self) -> int:
         """How many of these hops are taken on the features alone, before any weight."""
         return 0
+
+    def linear_in(self, inputs: Inputs) -> Matrix | Chain | None:
+        """H [n, d] where the scores are ``H W + b`` with ``weight0`` and ``bias0``; ``None`` if they are not linear."""
+        return None
 
     @abstractmethod
     def init(self, features: int, classes: int, generator: Generator) -> Parameters:

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from gcond.inputs import Inputs
+from gcond.inputs import Chain, Inputs
 from gcond.models.base import Dropout, Model, Parameters, linear_parameters
+from gcond.sparse import Matrix
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class MLP(Model):
     @property
     def reach(self) -> int:
         return 0
+
+    def linear_in(self, inputs: Inputs) -> Matrix | Chain | None:
+        return inputs.x if self.layers == 1 else None
 
     def init(self, features: int, classes: int, generator: Generator) -> Parameters:
         return linear_parameters(self.widths(features, classes), generator)

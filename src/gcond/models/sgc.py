@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from gcond.inputs import Inputs
+from gcond.inputs import Chain, Inputs
 from gcond.models.base import Dropout, Model, Parameters, linear_parameters
-from gcond.sparse import matmul
+from gcond.sparse import Matrix, matmul
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,9 @@ class SGC(Model):
     @property
     def precomputed(self) -> int:
         return self.hops if self.layers == 1 else 0
+
+    def linear_in(self, inputs: Inputs) -> Matrix | Chain | None:
+        return inputs.features("gcn", self.hops) if self.layers == 1 else None
 
     def init(self, features: int, classes: int, generator: Generator) -> Parameters:
         return linear_parameters(self.widths(features, classes), generator)

@@ -1,0 +1,35 @@
+"""What can listen to a condensation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gcond.matching.loop import Run
+
+
+class Callback:
+    """Told of everything that happens; each method does nothing unless a subclass says otherwise.
+
+    Progress, logging and checkpoints are callbacks themselves, so whatever they can do, yours can: read the
+    run's numbers, end it with :meth:`~gcond.matching.loop.Run.stop`, or keep its state. Looking does not change
+    a run: with or without callbacks, the same seed gives the same graph.
+    """
+
+    def on_start(self, run: Run) -> None:
+        """Before the first epoch; a run that is taken up again is restored here."""
+
+    def on_step(self, run: Run) -> None:
+        """After every outer step: ``run.step`` and ``run.loss`` are new."""
+
+    def on_retry(self, run: Run) -> None:
+        """A loss or gradient was not finite: the epoch begins anew from the last good state, at a smaller rate."""
+
+    def on_probe(self, run: Run) -> None:
+        """After a validation probe: ``run.probes[-1]`` is new."""
+
+    def on_epoch(self, run: Run) -> None:
+        """After every epoch, its probe included: here, and only here, the state can be written down."""
+
+    def on_stop(self, run: Run) -> None:
+        """After the last epoch, whatever ended it: ``run.reason`` says."""

@@ -1,0 +1,62 @@
+"""Checkpoints: a run that was killed goes on to the same graph."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gcond.callbacks.base import Callback
+from gcond.errors import GcondError
+from gcond.storage import FORMAT_VERSION, check_writable, read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from gcond.matching.loop import Run
+
+KIND = "checkpoint"
+
+
+class Checkpoint(Callback):
+    """Writes the run's state to ``path`` every so many ``seconds``, atomically, and at its end.
+
+    With ``resume`` a file that is there already is taken up; it must be of the same method, settings, seed,
+    budget and source. Without, it is replaced. Removing it once the result is saved is up to the caller.
+    """
+
+    def __init__(self, path: str | Path, seconds: float = 30.0, *, resume: bool = False) -> None:
+        self.path = Path(path)
+        self.seconds = seconds
+        self.resume = resume
+        self._last = 0.0
+
+    def on_start(self, run: Run) -> None:
+        check_writable(self.path)
+        if self.resume and self.path.exists():
+            tensors, metadata = read_tensors(self.path)
+            if metadata.get("kind") != KIND:
+                raise GcondError(f"'{self.path}' is not a checkpoint: give the one that the interrupted run wrote")
+            if metadata.get("identity") != run.identity:
+                raise GcondError(
+                    f"the checkpoint '{self.path}' is of another run: resume with the same source, method, settings, "
+                    "budget, seed and version of gcond, or remove the file to start anew"
+                )
+            run.restore(tensors, metadata["run"])
+        self._last = time.monotonic()
+
+    def on_epoch(self, run: Run) -> None:
+        if time.monotonic() - self._last >= self.seconds:
+            self.write(run)
+
+    def on_stop(self, run: Run) -> None:
+        self.write(run)
+
+    def write(self, run: Run) -> None:
+        tensors, state = run.snapshot()
+        write_tensors(
+            self.path, tensors, {"format": FORMAT_VERSION, "kind": KIND, "identity": run.identity, "run": state}
+        )
+        self._last = time.monotonic()
+
+    def remove(self) -> None:
+        """Once the result is safe, the checkpoint has done its work."""
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""What the methods that learn by matching gradients share, one idea a file."""

@@ -1,0 +1,50 @@
+"""The gradient of a model's loss on each class, for all classes at once."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gcond.matching.distance import Gradients
+from gcond.models.base import Model, Parameters
+from gcond.view import View
+
+
+def class_gradients(
+    model: Model, parameters: Parameters, view: View, classes: int, together: int | None = None
+) -> Gradients:
+    r"""``G_c = ∇_θ (1 / n_c) Σ_{i: y_i = c} CE(f_θ(X, A)_i, c)`` for every class: a dictionary of [C, *weight].
+
+    The labelled nodes of ``view`` are in order of class. Where its features or adjacency are being learned,
+    the result is differentiable in them. A model that is linear in something dense is differentiated by hand;
+    any other has one forward pass and C vector-Jacobian products, ``together`` at a time (all by default).
+    """
+    design = model.linear_in(view.inputs)
+    if isinstance(design, Tensor):
+        return linear_class_gradients(parameters, design[view.nodes], view.y, classes)
+    share = F.one_hot(view.y, classes).to(view.inputs.x.dtype)
+    share = share / share.sum(0).clamp(min=1)
+
+    def losses(weights: Parameters) -> Tensor:
+        scores = model.logits(weights, view.inputs)[view.nodes]
+        return F.cross_entropy(scores, view.y, reduction="none") @ share
+
+    return torch.func.jacrev(losses, chunk_size=together)(parameters)  # type: ignore[no-any-return]
+
+
+def linear_class_gradients(parameters: Parameters, design: Tensor, y: Tensor, classes: int) -> Gradients:
+    r"""The same for scores ``H W + b``, in closed form: ``G_c = H_c^⊤ (P_c - Y_c) / n_c``.
+
+    ``design`` is H [m, d] with its rows in order of class ``y`` [m]; P are the predicted probabilities. One
+    derivative of this is one derivative: nothing is differentiated twice.
+    """
+    sizes = torch.bincount(y, minlength=classes)
+    scores = torch.addmm(parameters["bias0"], design, parameters["weight0"])
+    error = (scores.softmax(1) - F.one_hot(y, classes)) / sizes[y, None]
+    errors = error.split(sizes.tolist())
+    parts = zip(design.split(sizes.tolist()), errors, strict=True)
+    return {
+        "weight0": torch.stack([h.mT @ e for h, e in parts]),
+        "bias0": torch.stack([e.sum(0) for e in errors]),
+    }

@@ -1,0 +1,74 @@
+"""Where X' starts: rows of the right class, every one of them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gcond.methods.base import Task
+from gcond.seeding import generator
+from gcond.sparse import Matrix, SparseMatrix, dense, take_rows
+
+Init = Literal["sample", "k-center", "means", "propagated-means", "noise"]
+
+
+def initial_features(task: Task, init: Init, hops: int = 2) -> Tensor:
+    """X' to start from, float32 [n, d], its rows in order of class as :attr:`Task.labels` has them.
+
+    - ``sample``: labelled nodes of the class, at random without replacement (the paper's choice, but aligned
+      with the labels, which the released code's are not);
+    - ``k-center``: labelled nodes that cover the class's features, furthest first;
+    - ``means``: centres of k-means on the class's features;
+    - ``propagated-means``: the same on features propagated ``hops`` times, ``Â^hops X``, so the graph is in them;
+    - ``noise``: normal numbers of the scale that features of labelled nodes have.
+    """
+    stream = generator(task.seed, "initial features")
+    inputs = task.train.inputs
+    source: Matrix = inputs.x
+    if init == "noise":
+        scale = feature_scale(task)
+        return scale * torch.randn(int(task.quota.sum()), inputs.num_features, generator=stream)
+    propagated = task.train.propagated(hops).cpu() if init == "propagated-means" else None
+    parts = []
+    for label, count in enumerate(task.quota.tolist()):
+        candidates = task.candidates(label).cpu()
+        if init == "sample":
+            chosen = candidates[torch.randperm(len(candidates), generator=stream)[:count]]
+            parts.append(dense(take_rows(source, chosen)).cpu())
+            continue
+        points = (
+            propagated[task.train.y.cpu() == label]
+            if propagated is not None
+            else dense(take_rows(source, candidates)).cpu()
+        )
+        if init == "k-center":
+            from gcond.methods.kcenter import spread
+
+            parts.append(points[spread(points.double(), count)])
+        else:
+            parts.append(class_means(points, count, task.seed))
+    return torch.cat(parts).float()
+
+
+def class_means(points: Tensor, count: int, seed: int) -> Tensor:
+    """The centres of k-means on ``points`` [m, d]: [count, d]."""
+    if count == len(points):
+        return points
+    from sklearn.cluster import KMeans  # type: ignore[import-untyped]
+
+    # A cluster without points would be a centre of nothing: equal points are one, and repeat as often as needed.
+    distinct = torch.unique(points, dim=0)
+    if len(distinct) < count:
+        return distinct[torch.arange(count) % len(distinct)]
+    found = KMeans(count, n_init=3, random_state=seed % 2**32).fit(points.double().numpy())
+    return torch.from_numpy(found.cluster_centers_).to(points.dtype)
+
+
+def feature_scale(task: Task) -> float:
+    """Root mean square of a feature over the labelled nodes."""
+    rows = take_rows(task.train.inputs.x, task.train.nodes)
+    if isinstance(rows, SparseMatrix):
+        return float((rows.values.double().square().sum() / (rows.shape[0] * rows.shape[1])).sqrt())
+    return float(rows.double().square().mean().sqrt())

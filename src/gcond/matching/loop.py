@@ -1,0 +1,180 @@
+"""The loop around any matching method: epochs, probes, guards, and what callbacks see of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from gcond.callbacks.base import Callback
+from gcond.errors import GcondError
+from gcond.matching.probe import Probed
+from gcond.matching.synthetic import NotFiniteError, Synthetic
+
+# How often an epoch is tried again at half the rates before the run is given up.
+MOST_RETRIES = 8
+
+
+class Run:
+    """A condensation under way.
+
+    ``match(epoch)`` does one epoch on ``synthetic`` and gives the loss of each outer step as it goes; ``probe()``
+    is the validation accuracy of the graph as it would be shipped. The state with the best probe is what is
+    kept (of equal ones the later), or the last state where nothing is probed.
+    """
+
+    def __init__(
+        self,
+        synthetic: Synthetic,
+        match: Callable[[int], Iterable[float]],
+        *,
+        epochs: int,
+        steps: int,
+        identity: str,
+        probe: Callable[[], float] | None = None,
+        probe_every: int = 1,
+        patience: int = 0,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.synthetic = synthetic
+        self.epochs = epochs
+        """At most so many."""
+        self.steps = steps
+        """Outer steps an epoch."""
+        self.identity = identity
+        """What the state belongs to: method, settings, seed, budget, source, version."""
+        self.epoch = 0
+        """Epochs done."""
+        self.step = 0
+        """Outer steps done of the present epoch."""
+        self.loss = float("nan")
+        """Of the last outer step."""
+        self.probes: list[Probed] = []
+        self.reason = ""
+        """Why it ended, when it has."""
+        self._match = match
+        self._probe = probe
+        self._probe_every = probe_every
+        self._patience = patience
+        self._callbacks = callbacks
+        self._losses: list[float] = []
+        self._retried: list[int] = []
+        self._best: dict[str, Tensor] = {}
+        self.earlier = (0.0, 0.0)
+        """Wall and CPU seconds that the run took before it was interrupted."""
+        self._began = (time.perf_counter(), time.process_time())
+
+    @property
+    def rate(self) -> float:
+        """What the learning rates were multiplied by, after numbers that were not finite."""
+        return self.synthetic.rate
+
+    @property
+    def best_accuracy(self) -> float:
+        return max((probe.accuracy for probe in self.probes), default=float("nan"))
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """Mean loss of each epoch, every probe with its epoch, and the epochs that were tried again."""
+        return {
+            "loss": list(self._losses),
+            "probe": [probe.accuracy for probe in self.probes],
+            "probe_epoch": [float(probe.epoch) for probe in self.probes],
+            "retried_epoch": [float(epoch) for epoch in self._retried],
+        }
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Wall and CPU seconds so far, those before an interruption included."""
+        wall, cpu = self._began
+        return self.earlier[0] + time.perf_counter() - wall, self.earlier[1] + time.process_time() - cpu
+
+    def stop(self, reason: str) -> None:
+        """End the run after the present epoch."""
+        self.reason = reason
+
+    def go(self) -> None:
+        """Run to the end; afterwards :attr:`synthetic` is in the state to keep."""
+        self._tell("on_start")
+        while self.epoch < self.epochs and not self.reason:
+            self._one_epoch()
+        self.reason = self.reason or "all epochs are done"
+        self._tell("on_stop")
+        if self._best:
+            self.synthetic.load_learned(self._best)
+
+    def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The whole state between two epochs: tensors, and plain data."""
+        tensors = self.synthetic.snapshot() | {f"best.{key}": tensor for key, tensor in self._best.items()}
+        wall, cpu = self.seconds
+        return tensors, {
+            "epoch": self.epoch,
+            "losses": self._losses,
+            "probes": [[probe.epoch, probe.accuracy] for probe in self.probes],
+            "retried": self._retried,
+            "rate": self.rate,
+            "reason": self.reason,
+            "seconds": [wall, cpu],
+        }
+
+    def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Take up what :meth:`snapshot` gave."""
+        try:
+            self.synthetic.restore(tensors)
+            self.synthetic.slow_down(state["rate"] / self.rate)
+            self.epoch = state["epoch"]
+            self._losses = list(state["losses"])
+            self.probes = [Probed(epoch, accuracy) for epoch, accuracy in state["probes"]]
+            self._retried = list(state["retried"])
+            self.reason = state["reason"]
+            self.earlier = (state["seconds"][0], state["seconds"][1])
+        except (KeyError, TypeError, ValueError, RuntimeError):
+            raise GcondError("the checkpoint is damaged: remove it and start anew") from None
+        self._best = {key[5:]: tensor.clone() for key, tensor in tensors.items() if key.startswith("best.")}
+
+    def _one_epoch(self) -> None:
+        before = self.synthetic.snapshot()
+        losses = []
+        try:
+            for loss in self._match(self.epoch):
+                losses.append(loss)
+                self.step, self.loss = len(losses), loss
+                self._tell("on_step")
+        except NotFiniteError:
+            self._retry(before)
+            return
+        self.epoch += 1
+        self._losses.append(sum(losses) / len(losses))
+        self._take_probe()
+        self._tell("on_epoch")
+        self.step = 0
+
+    def _retry(self, before: Mapping[str, Tensor]) -> None:
+        if self._retried.count(self.epoch + 1) == MOST_RETRIES:
+            raise GcondError(
+                f"condensing diverged in epoch {self.epoch + 1}, even at {self.rate:.2g} times the learning rates: "
+                "give a smaller lr_features, lr_structure or lr_model"
+            )
+        self.synthetic.restore(before)
+        self.synthetic.slow_down(0.5)
+        self._retried.append(self.epoch + 1)
+        self._tell("on_retry")
+
+    def _take_probe(self) -> None:
+        if self._probe is None or (self.epoch % self._probe_every and self.epoch < self.epochs):
+            return
+        best = self.best_accuracy
+        found = Probed(self.epoch, self._probe())
+        self.probes.append(found)
+        if not found.accuracy < best:  # the first has nothing to compare with
+            self._best = self.synthetic.learned()
+        self._tell("on_probe")
+        best_at = max(range(len(self.probes)), key=lambda i: self.probes[i].accuracy)  # the first of equal ones
+        if self._patience and len(self.probes) - 1 - best_at >= self._patience:
+            self.stop(f"the validation probe has not improved for {self._patience} probes")
+
+    def _tell(self, what: str) -> None:
+        for callback in self._callbacks:
+            getattr(callback, what)(self)

@@ -1,0 +1,51 @@
+"""The validation probe: how well does a quick model trained on the current condensed graph do?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gcond.matching.work import BACKWARD, step_work
+from gcond.models.base import Model
+from gcond.models.gcn import GCN
+from gcond.training import Recipe, fit
+from gcond.view import View
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What a probe found."""
+
+    epoch: int
+    """Epochs done when it was taken."""
+    accuracy: float
+    """Validation accuracy, a fraction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """A narrow GCN, trained briefly on the condensed graph and scored on the validation nodes, at its best epoch."""
+
+    val: View
+    classes: int
+    seed: int
+    model: ClassVar[Model] = GCN(layers=2, hidden=64)
+    recipe: ClassVar[Recipe] = Recipe(epochs=120)
+    runs: ClassVar[int] = 2
+
+    def accuracy(self, condensed: View) -> float:
+        """Mean validation accuracy over the runs: the same seeds at every probe, so that probes compare."""
+        seeds = range(self.seed, self.seed + self.runs)
+        found = fit(self.model, condensed, self.val, classes=self.classes, seeds=list(seeds), recipe=self.recipe)
+        return float(found.val_accuracy.mean())
+
+    def work(self, condensed: View) -> float:
+        """Estimated cost of a probe, see :mod:`gcond.matching.work`."""
+        look = step_work(self.model, self.val, self.classes) / BACKWARD
+        return self.runs * self.recipe.epochs * (step_work(self.model, condensed, self.classes) + look)
+
+
+def probe_interval(asked: int, share: float, epoch_work: float, probe_work: float) -> int:
+    """Epochs from one probe to the next: as ``asked``, or more where probes would be above ``share`` of all work."""
+    return max(asked, math.ceil(probe_work * (1 - share) / (share * epoch_work)))

@@ -1,0 +1,171 @@
+"""How A' comes about: a function of X', free numbers, or nothing."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor
+
+from gcond.matching.pairs import EPSILON, TENSORS_A_PAIR, pair_scores, pair_statistics
+from gcond.models.base import Parameters
+from gcond.sparse import Adjacency, Identity
+
+
+@dataclass(frozen=True)
+class Structure(ABC):
+    """A' from X'. Like a model, it is a description with functions; its weights are a dictionary."""
+
+    @abstractmethod
+    def init(self, nodes: int, features: int, generator: Generator) -> Parameters:
+        """Fresh weights Φ."""
+
+    @abstractmethod
+    def adjacency(self, parameters: Parameters, x: Tensor) -> Adjacency:
+        """A' [n, n] of features ``x`` [n, d]: weights from 0 to 1, nothing on the diagonal."""
+
+    def finish(self, parameters: Parameters, x: Tensor) -> dict[str, Tensor]:
+        """What the file keeps, so that A' can be made again for more nodes."""
+        return {}
+
+    def work(self, nodes: int, features: int) -> float:
+        """Making A' and differentiating it once, see :mod:`gcond.matching.work`."""
+        return 0
+
+
+@dataclass(frozen=True)
+class NoStructure(Structure):
+    """A' = I: the graph goes into the features alone (GCond-X)."""
+
+    def init(self, nodes: int, features: int, generator: Generator) -> Parameters:
+        return {}
+
+    def adjacency(self, parameters: Parameters, x: Tensor) -> Adjacency:
+        return Identity()
+
+
+@dataclass(frozen=True)
+class FreeStructure(Structure):
+    """A' as n² numbers of its own, the paper's ablation: σ of a (symmetrised) matrix."""
+
+    symmetric: bool = True
+    edge_bias: float = 0.0
+    """Before the sigmoid, at the start."""
+
+    def init(self, nodes: int, features: int, generator: Generator) -> Parameters:
+        # Small and random: equal numbers would have equal derivatives for nodes of equal features.
+        return {"score": self.edge_bias + 0.1 * torch.randn(nodes, nodes, generator=generator)}
+
+    def adjacency(self, parameters: Parameters, x: Tensor) -> Adjacency:
+        return _weights(parameters["score"], self.symmetric)
+
+
+@dataclass(frozen=True)
+class PairwiseMLP(Structure):
+    r"""g_Φ, the paper's equation (7): an MLP looks at the features of every pair of nodes.
+
+    .. math:: A'_{ij} = σ\Big(\tfrac{1}{2} \big(\mathrm{MLP}_Φ([x_i; x_j]) + \mathrm{MLP}_Φ([x_j; x_i])\big)\Big)
+
+    or, where the source is directed, ``σ(MLP_Φ([x_i; x_j]))`` for the edge from j to i. The MLP is Linear(2d→h),
+    BN, ReLU, Linear(h→h), BN, ReLU, Linear(h→1), as released; BN always uses the statistics of all n² pairs.
+    The biases of the first two layers, which BN takes out again, are not there.
+    """
+
+    hidden: int = 128
+    symmetric: bool = True
+    edge_bias: float = 0.0
+    """The last layer's bias at the start: below 0, the graph starts sparse."""
+    memory: int | None = None
+    """Bytes that the pairs may take; ``None`` for all of them at once."""
+
+    def init(self, nodes: int, features: int, generator: Generator) -> Parameters:
+        h = self.hidden
+        return {
+            "source": _uniform((features, h), 2 * features, generator),
+            "target": _uniform((features, h), 2 * features, generator),
+            "gamma0": torch.ones(h),
+            "beta0": torch.zeros(h),
+            "weight1": _uniform((h, h), h, generator),
+            "gamma1": torch.ones(h),
+            "beta1": torch.zeros(h),
+            "weight2": _uniform((h,), h, generator),
+            "bias2": _uniform((1,), h, generator) + self.edge_bias,
+        }
+
+    def adjacency(self, parameters: Parameters, x: Tensor) -> Adjacency:
+        target, source = x @ parameters["target"], x @ parameters["source"]
+        statistics = None
+        if "mean0" in parameters:  # fixed by `finish`: the graph is being grown
+            mean, variance = parameters["mean0"], parameters["variance0"]
+            statistics = (parameters["mean1"], parameters["variance1"])
+        else:
+            mean, variance = _split_moments(target, source)
+        left, right = self._normalise(parameters, target, source, mean, variance)
+        score = pair_scores(
+            left,
+            right,
+            weight=parameters["weight1"],
+            gamma=parameters["gamma1"],
+            beta=parameters["beta1"],
+            out=parameters["weight2"],
+            statistics=statistics,
+            rows=self.rows(len(x), x.element_size()),
+        )
+        return _weights(score + parameters["bias2"], self.symmetric)
+
+    @torch.no_grad()
+    def finish(self, parameters: Parameters, x: Tensor) -> dict[str, Tensor]:
+        """Φ with the statistics of BN over today's pairs: with these, new nodes leave the edges of old ones alone."""
+        target, source = x @ parameters["target"], x @ parameters["source"]
+        mean, variance = _split_moments(target, source)
+        left, right = self._normalise(parameters, target, source, mean, variance)
+        rows = self.rows(len(x), x.element_size())
+        mean1, variance1 = pair_statistics(left, right, parameters["weight1"], rows)
+        fixed = {"mean0": mean, "variance0": variance, "mean1": mean1, "variance1": variance1}
+        return {key: tensor.detach().clone() for key, tensor in (parameters | fixed).items()}
+
+    def work(self, nodes: int, features: int) -> float:
+        return 3 * nodes * self.hidden * (nodes * self.hidden + 2 * features)
+
+    def rows(self, nodes: int, number: int = 4) -> int | None:
+        """How many rows of pairs fit into :attr:`memory`."""
+        if self.memory is None:
+            return None
+        return max(1, self.memory // (TENSORS_A_PAIR * nodes * self.hidden * number))
+
+    @staticmethod
+    def _normalise(
+        parameters: Parameters, target: Tensor, source: Tensor, mean: Tensor, variance: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """BN of ``target_i + source_j`` in two parts whose sum it is."""
+        scale = parameters["gamma0"] * (variance + EPSILON).rsqrt()
+        return target * scale, (source - mean) * scale + parameters["beta0"]
+
+
+def _split_moments(target: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of ``target_i + source_j`` over all pairs: over all pairs the two are independent."""
+    var_t, mean_t = torch.var_mean(target, dim=0, correction=0)
+    var_s, mean_s = torch.var_mean(source, dim=0, correction=0)
+    return mean_t + mean_s, var_t + var_s
+
+
+def _weights(score: Tensor, symmetric: bool) -> Tensor:
+    """σ of the (symmetrised) scores, without self-loops: normalisation adds those."""
+    score = (score + score.mT) / 2 if symmetric else score
+    return torch.sigmoid(score).masked_fill(torch.eye(len(score), dtype=torch.bool, device=score.device), 0.0)
+
+
+def _uniform(shape: tuple[int, ...], inputs: int, generator: Generator) -> Tensor:
+    """Uniform on ±1/√inputs, as ``torch.nn.Linear`` starts (and with it the released code)."""
+    bound = 1 / math.sqrt(inputs)
+    return torch.empty(shape).uniform_(-bound, bound, generator=generator)
+
+
+def sparsify(adjacency: Tensor, delta: float, *, shrink: bool = False) -> Tensor:
+    """Drop weights up to ``delta``; with ``shrink`` the others lose it too, ``ReLU(A' - δ)`` as Algorithm 1 ends."""
+    if shrink:
+        return F.relu(adjacency - delta)
+    return torch.where(adjacency > delta, adjacency, 0.0)

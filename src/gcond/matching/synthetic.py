@@ -1,0 +1,155 @@
+"""The condensed graph while it is being learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcond.artefact import CondensedGraph
+from gcond.inputs import Inputs
+from gcond.matching.optimiser import Adam
+from gcond.matching.structure import Structure
+from gcond.matching.work import OVERHEAD
+from gcond.models.base import Parameters
+from gcond.sparse import Adjacency
+from gcond.view import View
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Adam's rates."""
+
+    features: float
+    structure: float = 1e-4
+
+
+class NotFiniteError(Exception):
+    """A loss or a gradient that is no number: nothing was changed by it."""
+
+
+class Synthetic:
+    """X' and Φ, which of them learns at present, and their optimisers.
+
+    ``fixed`` are rows [m, d] that stand before X' and never change: the old nodes of a graph that is grown.
+    """
+
+    def __init__(
+        self,
+        x: Tensor,
+        y: Tensor,
+        structure: Structure,
+        phi: Parameters,
+        rates: Rates,
+        *,
+        fixed: Tensor | None = None,
+    ) -> None:
+        self.y = y
+        """int64 [n], fixed rows first."""
+        self._order = y.argsort(stable=True)
+        self.structure = structure
+        self._x = x
+        self._phi = phi
+        self._fixed = fixed
+        self._rates = rates
+        self._features = Adam({"x": x}, rates.features)
+        self._structure = Adam(phi, rates.structure)
+        self.rate = 1.0
+        """What the learning rates were multiplied by since the start, after numbers that were not finite."""
+
+    @property
+    def x(self) -> Tensor:
+        """X' [n, d], fixed rows first."""
+        return self._x if self._fixed is None else torch.cat([self._fixed, self._x])
+
+    def to(self, device: torch.device | str) -> Synthetic:
+        """A fresh start from the same numbers on ``device``."""
+        phi = {key: tensor.to(device) for key, tensor in self._phi.items()}
+        fixed = None if self._fixed is None else self._fixed.to(device)
+        return Synthetic(self._x.to(device), self.y.to(device), self.structure, phi, self._rates, fixed=fixed)
+
+    def learn(self, features: bool, structure: bool) -> None:
+        """Say which of X' and Φ the coming updates change; only that is differentiated."""
+        self._x.requires_grad_(features)
+        for tensor in self._phi.values():
+            tensor.requires_grad_(structure)
+
+    def inputs(self) -> Inputs:
+        """X' and A' = g_Φ(X') for a model to look at, differentiable in what learns."""
+        x = self.x
+        return Inputs(x, self.structure.adjacency(self._phi, x))
+
+    def labelled(self) -> View:
+        """:meth:`inputs` with the labels, in order of class."""
+        return View(self.inputs(), self._order, self.y[self._order], self._order)
+
+    @torch.no_grad()
+    def view(self, ship: Callable[[Adjacency], Adjacency] = lambda adjacency: adjacency) -> View:
+        """The graph as it stands, to train on; ``ship`` is what becomes of A' in the end."""
+        inputs = self.inputs()
+        everyone = torch.arange(len(self.y), device=self.y.device)
+        return View(Inputs(inputs.x, ship(inputs.adjacency)), everyone, self.y, everyone)
+
+    @torch.no_grad()
+    def finish(self, ship: Callable[[Adjacency], Adjacency]) -> CondensedGraph:
+        """The condensed graph, with what its structure was made by."""
+        inputs = self.inputs()
+        assert isinstance(inputs.x, Tensor)
+        adjacency = ship(inputs.adjacency)
+        edge_index, weight = torch.empty(2, 0, dtype=torch.long), torch.empty(0)
+        if isinstance(adjacency, Tensor):
+            target, source = adjacency.nonzero(as_tuple=True)
+            edge_index, weight = torch.stack([source, target]).cpu(), adjacency[target, source].cpu()
+        kept = {key: tensor.cpu() for key, tensor in self.structure.finish(self._phi, inputs.x).items()}
+        return CondensedGraph(inputs.x.clone().cpu(), self.y.cpu(), edge_index, weight, structure=kept)
+
+    def work(self) -> float:
+        """Of one update, estimated; see :mod:`gcond.matching.work`."""
+        return self.structure.work(len(self.y), self._x.shape[1]) + OVERHEAD
+
+    def update(self, loss: Tensor) -> None:
+        """One step of what learns against ``loss``; if a number is not finite, :class:`NotFiniteError` instead."""
+        learning = {"x": self._x} if self._x.requires_grad else {}
+        learning |= {f"phi.{key}": tensor for key, tensor in self._phi.items() if tensor.requires_grad}
+        found = torch.autograd.grad(loss, list(learning.values()))
+        if not all(bool(value.isfinite().all()) for value in (loss, *found)):
+            raise NotFiniteError
+        gradients = dict(zip(learning, found, strict=True))
+        if "x" in gradients:
+            self._features.step({"x": gradients.pop("x")})
+        if gradients:
+            self._structure.step({key.removeprefix("phi."): value for key, value in gradients.items()})
+
+    def slow_down(self, factor: float) -> None:
+        """Multiply the learning rates."""
+        self.rate *= factor
+        for adam in (self._features, self._structure):
+            adam.slow_down(factor)
+
+    def learned(self) -> dict[str, Tensor]:
+        """X' and Φ as copies, under the names ``x`` and ``phi.*``."""
+        tensors = {"x": self._x} | {f"phi.{key}": tensor for key, tensor in self._phi.items()}
+        return {key: tensor.detach().clone() for key, tensor in tensors.items()}
+
+    def load_learned(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take up X' and Φ as :meth:`learned` gave them."""
+        with torch.no_grad():
+            self._x.copy_(tensors["x"])
+            for key, tensor in self._phi.items():
+                tensor.copy_(tensors[f"phi.{key}"])
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Everything that the next step depends on, as copies."""
+        moments = {"features": self._features.state(), "structure": self._structure.state()}
+        return self.learned() | {
+            f"adam.{part}.{key}": tensor for part, state in moments.items() for key, tensor in state.items()
+        }
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take up what :meth:`snapshot` gave."""
+        self.load_learned(tensors)
+        for part, adam in (("features", self._features), ("structure", self._structure)):
+            prefix = f"adam.{part}."
+            adam.load({key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)})

@@ -1,0 +1,47 @@
+"""DC-Graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from gcond.inputs import Inputs
+from gcond.matching.initial import Init
+from gcond.matching.structure import NoStructure, Structure
+from gcond.methods.base import Task
+from gcond.methods.gcond import GradientMatching
+from gcond.sparse import Identity, take_rows
+from gcond.view import View
+
+
+@dataclass(frozen=True)
+class DCGraph(GradientMatching):
+    """Dataset condensation on the features alone: the graph comes in only when a model is tested on the source.
+
+    Scored by a model that does not look at the graph either (``--models mlp``), it is plain dataset condensation, DC.
+    """
+
+    name: ClassVar[str] = "dc-graph"
+    summary: ClassVar[str] = "features learned by matching gradients without the graph"
+    citation: ClassVar[str] = (
+        "Zhao et al., Dataset Condensation with Gradient Matching, ICLR 2021; Jin et al., ICLR 2022, for the variant"
+    )
+
+    init: Init = "means"
+    """Where X' starts; anything propagated would let the graph in."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.init == "propagated-means":
+            raise ValueError("init must not be propagated-means here: dc-graph condenses without the graph")
+
+    def structure_for(self, task: Task) -> Structure:
+        return NoStructure()
+
+    def source_view(self, task: Task) -> View:
+        train = task.train
+        rows = take_rows(train.inputs.x, train.nodes)
+        everyone = torch.arange(len(train.nodes), device=train.nodes.device)
+        return View(Inputs(rows, Identity()), everyone, train.y, train.source_index[train.nodes.cpu()])

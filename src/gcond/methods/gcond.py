@@ -1,0 +1,255 @@
+"""GCond, and the algorithm that the other gradient-matching methods share with it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from gcond import models, settings
+from gcond.artefact import CondensedGraph
+from gcond.callbacks.base import Callback
+from gcond.matching.distance import Distance, distance
+from gcond.matching.gradients import class_gradients
+from gcond.matching.initial import Init, feature_scale, initial_features
+from gcond.matching.inner import train_backbone
+from gcond.matching.loop import Run
+from gcond.matching.optimiser import Adam
+from gcond.matching.probe import Probe, probe_interval
+from gcond.matching.real import Batches, Sampling, real_side
+from gcond.matching.schedule import Order, Schedule
+from gcond.matching.structure import FreeStructure, PairwiseMLP, Structure, sparsify
+from gcond.matching.synthetic import Rates, Synthetic
+from gcond.matching.work import step_work
+from gcond.methods.base import Method, Task
+from gcond.models.base import Model
+from gcond.resources import parse_bytes
+from gcond.sampling import Fanout
+from gcond.seeding import generator
+from gcond.sparse import Adjacency, SparseMatrix
+from gcond.view import View
+
+# Of the root mean square of the labelled nodes' features; the released rates are from 0.01 to 0.1 of it.
+AUTO_RATE = 0.03
+
+
+@dataclass(frozen=True)
+class GradientMatching(Method):
+    """Algorithm 1 of the paper, whatever A' is.
+
+    A graph is good if a model that learns on it is pushed the same way as on the source. So for many fresh
+    models, and at many points of their training on the condensed graph, the gradient of each class there is
+    compared with the source's, and the condensed graph moves to bring them together.
+    """
+
+    kind: ClassVar[Literal["learned"]] = "learned"
+
+    epochs: int = 200
+    """At most so many fresh backbones, K in Algorithm 1 (released: 600; ours stops by the probe)."""
+    outer: int = 20
+    """Matching steps for each of them, T (released: 20 for the citation graphs)."""
+    inner: int = 15
+    """Steps that the backbone trains after each matching step, τ_θ (released: 15 for Cora and CiteSeer)."""
+    lr_features: float | Literal["auto"] = "auto"
+    """Adam's rate for X'; ``auto`` is 0.03 of the features' own scale (the released rates are 0.01 to 0.1 of it)."""
+    lr_model: float = 0.01
+    """Adam's rate for the backbone (released)."""
+    backbone: Literal["sgc", "gcn", "sage", "appnp", "cheby"] = "sgc"
+    """The model whose gradients are matched; SGC in most of the paper."""
+    layers: int | None = None
+    """Layers with weights; by default 1 for SGC and 2 for the others."""
+    hidden: int = 256
+    """Width of the backbone's hidden layers (paper)."""
+    hops: int | None = None
+    """Propagations of SGC (2 by default) or APPNP (10)."""
+    distance: Distance = "column-cosine"
+    """Between two gradients; the paper's is ``column-cosine``."""
+    class_weights: bool = True
+    """Weigh class c by its share of nodes, n_c / max n (released)."""
+    init: Init = "propagated-means"
+    """Where X' starts; ``sample`` is the paper's, labelled nodes of the class."""
+    sampling: Sampling = "auto"
+    """``never``: exact gradients of all labelled nodes. ``always``: batches with sampled neighbours, as released.
+    ``auto``: batches only where exact gradients take more than ``memory``."""
+    batch: int = 256
+    """Labelled nodes of a class in a batch (released)."""
+    fanout: tuple[int, ...] = (10, 5)
+    """Neighbours drawn a node, hop by hop (released, for two layers)."""
+    fanout_scaled: bool = True
+    """Weigh sampled neighbours so that sums are right on average; ``False`` is what the released code does."""
+    memory: str = "1GB"
+    """What the largest intermediate results may take; more work is done in blocks or batches beyond it."""
+    probe_every: int = 5
+    """Epochs between two validation probes; 0 turns them and early stopping off, and the last state is kept."""
+    probe_share: float = 0.3
+    """Probes are rarer where they would be more than this share of the estimated work."""
+    patience: int = 8
+    """Stop after so many probes without a better one; 0 never stops early."""
+
+    def __post_init__(self) -> None:
+        positive = {"epochs": self.epochs, "outer": self.outer, "batch": self.batch, "lr_model": self.lr_model}
+        if self.lr_features != "auto":
+            positive["lr_features"] = self.lr_features
+        for name, value in positive.items():
+            if value <= 0:
+                raise ValueError(f"{name} must be positive")
+        for name, value in {"inner": self.inner, "probe_every": self.probe_every, "patience": self.patience}.items():
+            if value < 0:
+                raise ValueError(f"{name} must not be negative")
+        if not 0 < self.probe_share < 1:
+            raise ValueError("probe_share must be above 0 and below 1")
+        # These refuse what cannot be built, and should do so before the work starts.
+        self.model()
+        Fanout(self.fanout, self.fanout_scaled)
+        parse_bytes(self.memory)
+
+    def model(self) -> Model:
+        """The backbone."""
+        chosen: dict[str, Any] = {"hidden": self.hidden}
+        chosen |= {key: value for key, value in {"layers": self.layers, "hops": self.hops}.items() if value is not None}
+        return settings.build(models.find(self.backbone), chosen, f"backbone '{self.backbone}'")
+
+    @abstractmethod
+    def structure_for(self, task: Task) -> Structure:
+        """How A' comes about."""
+
+    def source_view(self, task: Task) -> View:
+        """What of the source is matched."""
+        return task.train
+
+    def turns(self) -> Schedule:
+        """Which of X' and Φ learns when."""
+        return Schedule("joint")
+
+    def rates(self, task: Task) -> Rates:
+        """Learning rates of X' and Φ."""
+        own = self.lr_features
+        return Rates(AUTO_RATE * feature_scale(task) if own == "auto" else own)
+
+    def ship(self, adjacency: Adjacency) -> Adjacency:
+        """A' as it is saved and trained on."""
+        return adjacency
+
+    def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
+        structure = self.structure_for(task)
+        x = initial_features(task, self.init)
+        phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
+        synthetic = Synthetic(x, task.labels, structure, phi, self.rates(task)).to(task.train.y.device)
+        self.learn(task, synthetic, callbacks)
+        return synthetic.finish(self.ship)
+
+    def learn(self, task: Task, synthetic: Synthetic, callbacks: Sequence[Callback] = ()) -> None:
+        """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source."""
+        model, classes, y = self.model(), task.num_classes, synthetic.y
+        sizes = torch.bincount(y, minlength=classes)
+        weight = sizes / sizes.max() if self.class_weights else torch.ones(classes, device=y.device)
+        source = real_side(model, self.source_view(task), classes, task.seed, self.batches())
+        schedule = self.turns()
+        features = task.train.inputs.num_features
+
+        def match(k: int) -> Iterator[float]:
+            theta = model.init(features, classes, generator(task.seed, f"backbone {k}"))  # θ₀ ~ P
+            theta = {key: tensor.to(y.device) for key, tensor in theta.items()}
+            optimiser = Adam(theta, self.lr_model * synthetic.rate)
+            synthetic.learn(*schedule.learns(k))
+            small = synthetic.labelled()  # X', and A' = g_Φ(X')
+            for t in range(self.outer):
+                real = source.gradients(theta, f"{k}/{t}")
+                ours = class_gradients(model, theta, small, classes)
+                loss = weight @ distance(self.distance, real, ours)
+                synthetic.update(loss)  # X' or Φ, whose turn it is
+                yield loss.item()
+                if t + 1 < self.outer:  # after the last step nobody would look at θ any more
+                    small = synthetic.labelled()
+                    train_backbone(model, theta, optimiser, small.detached(), classes=classes, steps=self.inner)
+
+        def probe() -> float:
+            return quick.accuracy(synthetic.view(self.ship))
+
+        quick = Probe(task.val, classes, task.seed)
+        work = self.outer * (
+            source.work() + synthetic.work() + self.inner * step_work(model, synthetic.view(), classes)
+        )
+        run = Run(
+            synthetic,
+            match,
+            epochs=self.epochs,
+            steps=self.outer,
+            identity=task.identity,
+            probe=probe if self.probe_every else None,
+            probe_every=probe_interval(self.probe_every, self.probe_share, work, quick.work(synthetic.view())),
+            patience=self.patience,
+            callbacks=callbacks,
+        )
+        run.go()
+        task.notes.history = run.history
+        task.notes.earlier = run.earlier
+
+    def batches(self) -> Batches:
+        """How the source is looked at."""
+        return Batches(self.sampling, self.batch, Fanout(self.fanout, self.fanout_scaled), parse_bytes(self.memory))
+
+
+@dataclass(frozen=True)
+class GCond(GradientMatching):
+    r"""Features and structure, learned so that a GNN's gradients on them match those on the source graph.
+
+    .. math:: \min_{X', Φ} E_{θ_0 \sim P} \sum_{t<T} \sum_c
+              D\big(∇_θ L(\mathrm{GNN}_{θ_t}(g_Φ(X'), X'), Y'_c),\; ∇_θ L(\mathrm{GNN}_{θ_t}(A, X), Y_c)\big)
+
+    with ``A' = g_Φ(X')`` by an MLP on every pair of nodes, ``X'`` and ``Φ`` taking turns, and ``θ`` trained on the
+    condensed graph between two steps. At the end, weights of A' up to ``delta`` are dropped.
+    """
+
+    name: ClassVar[str] = "gcond"
+    summary: ClassVar[str] = "features and structure learned by matching gradients"
+    citation: ClassVar[str] = "Jin et al., Graph Condensation for Graph Neural Networks, ICLR 2022"
+
+    structure: Literal["mlp", "free"] = "mlp"
+    """A' as a function of X' by a pairwise MLP, or as free numbers, the paper's ablation."""
+    structure_hidden: int = 128
+    """Width of the pairwise MLP (released: 128, and 256 for the three large graphs)."""
+    edge_bias: float = -3.0
+    """Its last bias at the start. At 0, as released, A' starts as a full graph of weights about 0.5, in which all
+    nodes look alike after two propagations; -3 starts from weights about 0.05."""
+    lr_structure: float = 1e-4
+    """Adam's rate for Φ (released, for the citation graphs)."""
+    schedule: Order = "structure-first"
+    """Who has the first turn, or ``joint`` for both at every step."""
+    features_epochs: int = 40
+    """Epochs of one turn of X', τ₁ (released)."""
+    structure_epochs: int = 10
+    """Epochs of one turn of Φ, τ₂ (released)."""
+    delta: float = 0.05
+    """Weights of A' up to this are dropped at the end (paper: 0.01 to 0.5)."""
+    sparsify: Literal["threshold", "shrink"] = "threshold"
+    """``threshold`` keeps the others as they are; ``shrink`` is the paper's ReLU(A' - δ)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.structure_hidden < 1 or self.lr_structure <= 0:
+            raise ValueError("structure_hidden must be at least 1, and lr_structure positive")
+        if not 0 <= self.delta < 1:
+            raise ValueError("delta must be at least 0 and below 1")
+        self.turns()
+
+    def structure_for(self, task: Task) -> Structure:
+        adjacency = task.train.inputs.adjacency
+        symmetric = not isinstance(adjacency, SparseMatrix) or adjacency.symmetric
+        if self.structure == "free":
+            return FreeStructure(symmetric, self.edge_bias)
+        return PairwiseMLP(self.structure_hidden, symmetric, self.edge_bias, parse_bytes(self.memory))
+
+    def turns(self) -> Schedule:
+        return Schedule(self.schedule, self.features_epochs, self.structure_epochs)
+
+    def rates(self, task: Task) -> Rates:
+        return replace(super().rates(task), structure=self.lr_structure)
+
+    def ship(self, adjacency: Adjacency) -> Adjacency:
+        assert isinstance(adjacency, Tensor)
+        return sparsify(adjacency, self.delta, shrink=self.sparsify == "shrink")
