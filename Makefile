@@ -37,6 +37,7 @@ bench: .venv/.dev  ## what is fast, as ratios measured in one run
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/choices.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/condensation.py
 
 accuracy: .venv/.dev  ## the long accuracy runs; they resume, and write docs/results.md
 	$(BIN)/pytest -m accuracy tests/accuracy

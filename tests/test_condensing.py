@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import dataclasses
+import inspect
+
 import pytest
 import torch
 
-from gcond.condensing import condense
+from gcond import methods
+from gcond.callbacks import Callback
+from gcond.cli import condense as command_line
+from gcond.condensing import DEFAULT_METHOD, condense
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
+from gcond.growing import grow
+from gcond.transforms import Condense
+
+QUICK = {"epochs": 4, "outer": 2, "inner": 1, "probe_every": 0, "structure_hidden": 8}
 
 
 def test_budget_by_ratio_and_by_nodes(make_graph):
@@ -36,14 +46,73 @@ def test_pyg_data_is_taken_and_left_alone(make_graph):
         assert torch.equal(value, before[key])
 
 
-def test_herding_is_the_default(make_graph):
-    assert condense(make_graph(), nodes=5, epochs=2, hidden=4).provenance.method == "herding"
+def test_gcond_is_the_default_here_and_on_the_command_line(make_graph):
+    assert condense(make_graph(), nodes=5, **QUICK).provenance.method == "gcond"
+    assert command_line.DEFAULT_METHOD == DEFAULT_METHOD == "gcond"
+
+
+@pytest.mark.parametrize("function", [condense, grow, Condense.__init__])
+def test_no_setting_has_the_name_of_an_argument(function):
+    arguments = set(inspect.signature(function).parameters) - {"options"}
+    for name, cls in methods.available().items():
+        assert not arguments & {field.name for field in dataclasses.fields(cls)}, name
+
+
+def test_a_checkpoint_by_its_path_is_taken_up_and_stays(make_graph, tmp_path):
+    class Interrupt(Callback):
+        def on_epoch(self, run):
+            if run.epoch == 2:
+                run.stop("interrupted")
+
+    class Started(Callback):
+        at = None
+
+        def on_start(self, run):
+            self.at = run.epoch
+
+    graph, path, started = make_graph(), tmp_path / "run", Started()
+    whole = condense(graph, nodes=5, **QUICK)
+    condense(graph, nodes=5, checkpoint=path, callbacks=[Interrupt()], **QUICK)
+    resumed = condense(graph, nodes=5, checkpoint=str(path), resume=True, callbacks=[started], **QUICK)
+    assert started.at == 2  # other callbacks look when the checkpoint has been taken up
+    assert resumed.sha256 == whole.sha256
+    assert path.exists()
+    condense(graph, nodes=5, checkpoint=path, callbacks=[started], **QUICK)
+    assert started.at == 0
+
+
+def test_resuming_without_a_checkpoint(make_graph, tmp_path):
+    with pytest.raises(GcondError, match="resume needs to know what from: give the file as checkpoint"):
+        condense(make_graph(), nodes=5, resume=True)
+    fresh = condense(make_graph(), nodes=5, checkpoint=tmp_path / "none", resume=True, **QUICK)
+    assert fresh.sha256 == condense(make_graph(), nodes=5, **QUICK).sha256
+
+
+def test_what_does_not_learn_passes_checkpoints_over(make_graph, tmp_path):
+    condense(make_graph(), method="random", nodes=5, checkpoint=tmp_path / "run", resume=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_go_before_those_of_the_recipe(make_graph, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("[gcond]\nepochs = 2\nouter = 3\n")
+    settings = condense(make_graph(), nodes=5, recipe=path, **(QUICK | {"epochs": 1})).provenance.settings
+    assert (settings["epochs"], settings["outer"]) == (1, QUICK["outer"])
+    del (fewer := dict(QUICK))["outer"]
+    assert condense(make_graph(), nodes=5, recipe=path, **fewer).provenance.settings["outer"] == 3
 
 
 def test_settings_in_text_are_recorded_as_values(make_graph):
     result = condense(make_graph(), method="k-center", nodes=5, epochs="2", hidden="4", lr="1e-2")
     settings = result.provenance.settings
     assert (settings["epochs"], settings["hidden"], settings["lr"]) == (2, 4, 0.01)
+
+
+def test_a_list_in_text(make_graph):
+    made = condense(make_graph(), nodes=5, fanout="4, 2", **QUICK).provenance.settings
+    assert list(made["fanout"]) == [4, 2]
+    with pytest.raises(GcondError, match=r"setting fanout.0='many' is not usable"):
+        condense(make_graph(), nodes=5, fanout="many", **QUICK)
 
 
 @pytest.mark.parametrize(

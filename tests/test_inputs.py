@@ -81,3 +81,39 @@ def test_sizes_and_device(x, dense):
     inputs = Inputs(as_sparse(x), as_sparse(dense))
     assert (inputs.num_nodes, inputs.num_features) == (8, 5)
     assert inputs.to("cpu") is inputs
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_a_chain_s_dense_form_is_the_product(form, hops, x, dense):
+    expected = torch.linalg.matrix_power(getattr(Inputs(x, dense), form), hops) @ x
+    for adjacency in (dense, as_sparse(dense)):
+        chain = Inputs(as_sparse(x), adjacency).features(form, hops)
+        torch.testing.assert_close(chain.dense(), expected)
+        assert chain.dense().dtype == x.dtype
+
+
+def test_a_chain_of_different_operators_multiplies_in_order(x, dense):
+    """As the features of a few rows have it: square matrices first, the rows asked for last."""
+    rows = torch.tensor([6, 1])
+    chain = Chain((as_sparse(dense), as_sparse(2 * dense.T), as_sparse(dense[rows])), as_sparse(x))
+    torch.testing.assert_close(chain.dense(), dense[rows] @ (2 * dense.T) @ dense @ x)
+    torch.testing.assert_close(chain.dense(), chain @ torch.eye(5, dtype=torch.float64))
+
+
+def test_detached_has_the_same_numbers_and_no_way_back(x, dense):
+    inputs = Inputs(x.clone().requires_grad_(), dense.clone().requires_grad_())
+    for form in FORMS:
+        assert inputs.features(form, 2).requires_grad
+        found = inputs.detached().features(form, 2)
+        assert not found.requires_grad
+        torch.testing.assert_close(found, inputs.features(form, 2).detach(), rtol=0, atol=0)
+    assert inputs.x.requires_grad
+    assert inputs.adjacency.requires_grad
+
+
+def test_detached_takes_sparse_parts_and_identities_as_they_are(x, dense):
+    sparse = Inputs(as_sparse(x), as_sparse(dense))
+    assert sparse.detached().x is sparse.x
+    assert sparse.detached().adjacency is sparse.adjacency
+    assert Inputs(x, Identity()).detached().adjacency == Identity()

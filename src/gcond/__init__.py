@@ -2,10 +2,12 @@
 
 >>> import gcond
 >>> graph = gcond.load("cora")
->>> small = gcond.condense(graph, method="herding", ratio="2.6%")
+>>> small = gcond.condense(graph, ratio="2.6%")
 >>> gcond.evaluate(small, on=graph, models=["gcn"], runs=10)
 
-Names are imported when they are first used, so that ``gcond --help`` answers without importing torch.
+:mod:`gcond.callbacks` listens to a condensation, :mod:`gcond.recipes` has the paper's settings, and
+:mod:`gcond.transforms` is for PyG. Names are imported when they are first used, so that ``gcond --help`` answers
+without importing torch.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
     from gcond.errors import GcondError as GcondError
     from gcond.evaluation import evaluate as evaluate
     from gcond.graph import SourceGraph as SourceGraph
+    from gcond.growing import grow as grow
     from gcond.propagation import propagate as propagate
     from gcond.training import Recipe as Recipe
 
 _HOMES = {
     "load": "gcond.data",
     "condense": "gcond.condensing",
+    "grow": "gcond.growing",
     "evaluate": "gcond.evaluation",
     "propagate": "gcond.propagation",
     "CondensedGraph": "gcond.artefact",
@@ -36,14 +40,18 @@ _HOMES = {
     "GcondError": "gcond.errors",
 }
 
+_MODULES = ("callbacks", "recipes", "transforms")
+
 __all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"gcond.{name}")
     raise AttributeError(f"module 'gcond' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_MODULES]

@@ -100,6 +100,8 @@ class Provenance:
     scores: tuple[Recorded, ...] = ()
     """What evaluation measured, one entry for each architecture, recipe and graph it was tested on."""
     gcond_version: str = ""
+    grown_from: str = ""
+    """sha256 of the condensed graph that this one was grown from, if it was; seed and history are of the growth."""
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

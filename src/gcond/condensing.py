@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond import methods, settings
+from gcond import methods, recipes, settings
 from gcond.artefact import CondensedGraph
 from gcond.budget import Budget, resolve_budget
 from gcond.callbacks.base import Callback
+from gcond.callbacks.checkpoint import Checkpoint
 from gcond.data import load
 from gcond.device import choose_device
+from gcond.errors import GcondError
 from gcond.graph import SourceGraph
+from gcond.methods.base import Method
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+DEFAULT_METHOD = "gcond"
 
 
 def budget_for(graph: SourceGraph, *, ratio: str | float | None = None, nodes: int | None = None) -> Budget:
@@ -29,24 +34,52 @@ def budget_for(graph: SourceGraph, *, ratio: str | float | None = None, nodes: i
     )
 
 
+def method_for(name: str, options: Mapping[str, Any], recipe: str | Path | None = None) -> Method:
+    """The method called ``name`` with the settings of ``recipe`` (see :mod:`gcond.recipes`), and ``options`` on top."""
+    cls = methods.find(name)
+    given = recipes.load(recipe).settings(name) if recipe is not None else {}
+    return settings.build(cls, given | dict(options), f"method '{name}'")
+
+
 def condense(
     graph: SourceGraph | Data | str | Path,
     *,
-    method: str = "herding",
+    method: str = DEFAULT_METHOD,
     ratio: str | float | None = None,
     nodes: int | None = None,
     seed: int = 0,
     device: str = "auto",
+    recipe: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
     **options: Any,
 ) -> CondensedGraph:
     """Condense ``graph`` (or what :func:`gcond.load` makes of it) to a budget given as ``ratio`` or ``nodes``.
 
-    ``options`` are the settings of the method (``gcond methods`` lists them); unknown ones are refused.
-    The same seed gives the same tensors.
+    ``options`` are the settings of the method (``gcond methods`` lists them); unknown ones are refused. They go before
+    those of ``recipe``, a TOML file or the name of a recipe that comes with gcond, such as ``"cora"``. The same seed
+    gives the same tensors.
+
+    Methods that learn tell ``callbacks`` (:mod:`gcond.callbacks`) what happens. With ``checkpoint`` they write
+    their state to that file every half a minute and at the end; with ``resume`` they go on from it if it is there.
+    The file stays: remove it once the result is saved. Other methods take one step and do none of this.
     """
     graph = load(graph)
     seed = settings.whole_number(seed, "seed")
-    chosen = settings.build(methods.find(method), options, f"method '{method}'")
+    chosen = method_for(method, options, recipe)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
-    return chosen.condense(graph, budget, seed, choose_device(device), callbacks)
+    listeners = [*checkpoints(checkpoint, resume), *callbacks]
+    return chosen.condense(graph, budget, seed, choose_device(device), listeners)
+
+
+def checkpoints(checkpoint: str | Path | None, resume: bool) -> list[Checkpoint]:
+    """The callback that ``checkpoint`` and ``resume`` ask for, if any.
+
+    It comes before others: a run that goes on is where it was when they first look.
+    """
+    if checkpoint is not None:
+        return [Checkpoint(checkpoint, resume=resume)]
+    if resume:
+        raise GcondError("resume needs to know what from: give the file as checkpoint")
+    return []

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console, RenderableType
 
-Tick = Callable[[str, float, float], None]
-"""``tick(what, done, total)``: how far the named piece of work is."""
-
 # Wide enough that no table is squeezed when nobody's window limits it.
 _UNLIMITED = 10_000
+# Leaves room for a name and a few figures beside it in a window of 80 columns.
+_BAR_WIDTH = 16
+
+
+class Tick(Protocol):
+    """How far a piece of work is."""
+
+    def __call__(self, what: str, done: float, total: float, detail: str = "") -> None:
+        """``done`` of ``total`` of the work called ``what``; ``detail`` may change while the work stays the same."""
 
 
 @dataclass(frozen=True)
@@ -59,23 +65,23 @@ class Voice:
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            TextColumn("{task.fields[detail]}", markup=False),
+            BarColumn(_BAR_WIDTH),
             TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
-            task = bar.add_task(what, total=None, rate="")
+            task = bar.add_task(what, total=None, rate="", detail="")
             current = what
 
-            def tick(name: str, done: float, total: float) -> None:
+            def tick(what: str, done: float, total: float, detail: str = "") -> None:
                 nonlocal current
-                if name != current:
-                    current = name
-                    bar.reset(task, description=name, total=total, completed=0, rate="")
-                speed = bar.tasks[0].speed
-                bar.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
+                if what != current:
+                    current = what
+                    bar.reset(task, description=what, total=total, completed=0, rate="")
+                bar.update(task, completed=done, total=total, rate=_rate(bar.tasks[0].speed), detail=detail)
 
             yield tick
 
@@ -95,5 +101,11 @@ def _console(stream: Any) -> Console:
     return _Console(file=stream, width=None if terminal else _UNLIMITED, highlight=False)
 
 
-def _ignore(what: str, done: float, total: float) -> None:
+def _rate(speed: float | None) -> str:
+    if not speed:
+        return ""
+    return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s"
+
+
+def _ignore(what: str, done: float, total: float, detail: str = "") -> None:
     pass

@@ -36,6 +36,19 @@ def hand_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def reuse_memory() -> None:
+    """Let the allocator keep what is freed for the next tensor of that size, for a program that trains for long.
+
+    By default glibc maps a large tensor anew each time, and the kernel clears every page of it: loops over
+    tensors of a few megabytes take up to twice as long. It holds for the whole process, so it is for programs
+    to decide and not for the library; :func:`hand_back` still gives memory back.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # mallopt is glibc's own
+        libc = ctypes.CDLL(None)
+        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD: the largest tensor that is not mapped on its own
+        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: how much may lie free
+
+
 def held_bytes() -> int:
     """Memory this process holds now, after the allocator has handed back what was freed.
 

@@ -115,10 +115,11 @@ def _matrix(
 
     assert isinstance(operator, SparseMatrix)
     whole = operator.to_scipy()
+    if loops:
+        own = torch.arange(len(rows), device=rows.device)
+        target, source = torch.cat([target, own]), torch.cat([source, own])
+        factor = torch.cat([factor, factor.new_ones(len(rows))])
     nodes, down, across = (index.cpu().numpy() for index in (rows, target, source))
     values = np.asarray(whole[nodes[down], nodes[across]]).ravel() * factor.cpu().numpy()
     matrix = scipy.sparse.csr_matrix((values, (down, across)), shape=(len(nodes), len(nodes)), dtype=whole.dtype)
-    if loops:
-        own = np.asarray(whole[nodes, nodes]).ravel()
-        matrix = matrix + scipy.sparse.diags(own, dtype=whole.dtype, format="csr")
     return SparseMatrix.from_scipy(matrix).to(operator.device)

@@ -28,7 +28,7 @@ def build(cls: type[T], values: Mapping[str, Any], what: str) -> T:
             known = f"its settings are {', '.join(fields)}" if fields else "it has no settings"
             raise GcondError(f"{what} has no setting '{key}'{suggest(key, fields)}: {known}")
     try:
-        settings = TypeAdapter(cls).validate_python(dict(values))
+        settings = TypeAdapter(cls).validate_python({key: _listed(fields[key], value) for key, value in values.items()})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -66,8 +66,15 @@ def whole_number(value: Any, what: str, least: int | None = None) -> int:
 
 def as_dict(settings: object) -> dict[str, Any]:
     """The settings as plain data, for provenance and ``--json``."""
-    return dataclasses.asdict(settings)  # type: ignore[call-overload]
+    values = dataclasses.asdict(settings)  # type: ignore[call-overload]
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
 def _lower_first(text: str) -> str:
     return text[:1].lower() + text[1:]
+
+
+def _listed(field: dataclasses.Field[Any], value: Any) -> Any:
+    """A field of several values may be given as text with commas, as the command line does: ``10,5``."""
+    several = str(field.type).startswith("tuple")
+    return value.split(",") if several and isinstance(value, str) else value

@@ -32,6 +32,31 @@ def main_table(dataset: str, position: int, method: str) -> Figure | None:
     return Figure(cell["mean"], cell["std"]) if cell else None
 
 
+def learned(dataset: str, position: int, method: str) -> Figure | None:
+    """The same for a learned method; PubMed has a table of its own."""
+    if dataset == "pubmed":
+        cell = tables()["pubmed"].get(_SPELLING.get(method, method))
+        return Figure(*cell["gcn"]) if cell else None
+    return main_table(dataset, position, method)
+
+
+def versatility(dataset: str, backbone: str, model: str) -> Figure | None:
+    """Accuracy of ``model`` on what ``backbone`` condensed."""
+    cell = tables()["versatility"].get(dataset, {}).get("cells", {}).get(backbone, {}).get(model)
+    return Figure(cell["mean"], cell["std"]) if cell else None
+
+
+def ablation(dataset: str, variant: str) -> Figure | None:
+    """The paper's two ablations: how A' is parametrised, and who learns when."""
+    table, key = {
+        "alternating, Φ": ("optimization", "alternate"),
+        "joint, Φ": ("optimization", "joint"),
+        "alternating, free A'": ("parametrization", "free"),
+    }[variant]
+    cell = tables()[table].get(dataset, {}).get(key)
+    return Figure(*cell) if cell else None
+
+
 @cache
 def tables() -> dict[str, Any]:
     """Every table of the paper as it is printed."""

@@ -451,20 +451,17 @@ def test_the_recipe_tells_models_apart_where_they_differ():
 
 
 def test_the_demo_compares_every_method_with_the_whole_graph(workspace, gcond, monkeypatch):
-    # The real demo takes its graph and recipe as they are; here both are small.
-    quick = evaluate
-
-    def few_epochs(*args, **options):
-        return quick(*args, **(options | {"recipe": {"epochs": 3}, "runs": 2}))
-
-    def short(graph, *, method, nodes, device):
-        has_epochs = "epochs" in {field.name for field in dataclasses.fields(methods.find(method))}
-        return condense(graph, method=method, nodes=nodes, device=device, **({"epochs": 3} if has_epochs else {}))
+    # The real demo takes its graph and its settings as they are; here all are small.
+    def short(graph, *, method, **options):
+        known = {field.name for field in dataclasses.fields(methods.find(method))}
+        quick = {"epochs": 3, "outer": 1, "inner": 1, "probe_every": 0}
+        return condense(graph, method=method, **(options | {key: quick[key] for key in known & set(quick)}))
 
     monkeypatch.setattr("gcond.cli.demo.DATASET", str(workspace.source))
     monkeypatch.setattr("gcond.condensing.condense", short)
     monkeypatch.setattr("gcond.cli.demo.NODES", 6)
-    monkeypatch.setattr("gcond.evaluation.evaluate", few_epochs)
+    monkeypatch.setattr("gcond.cli.demo.RUNS", 2)
+    monkeypatch.setattr("gcond.cli.demo.RECIPE", {"epochs": 3})
     found = parsed(gcond("demo", "--json"))
     assert found["rows"][0]["method"] is None
     assert {row["method"] for row in found["rows"][1:]} == set(methods.available())

@@ -121,7 +121,29 @@ line("nodes too many", "condense SOURCE --nodes 31", "more than the 30 labelled"
 line("unknown method", "condense SOURCE --nodes 6 --method hoarding", "unknown method", "did you mean 'herding'?")
 line("unknown method setting", "condense SOURCE --nodes 6 --method random --set depth=3", "no setting 'depth'")
 line("method setting of the wrong type", "condense SOURCE --nodes 6 --set epochs=many", "epochs='many'", "integer")
-line("method setting out of range", "condense SOURCE --nodes 6 --set dropout=1", "dropout", "below 1")
+line("method setting out of range", "condense SOURCE --nodes 6 --set delta=1", "delta", "below 1")
+line("no such recipe", "condense SOURCE --nodes 6 --recipe corra", "no recipe 'corra'", "did you mean 'cora'?")
+line(
+    "recipe without the method",
+    "condense SOURCE --nodes 6 --method herding --recipe cora",
+    "recipe 'cora' has no table for method 'herding'",
+    "[gcond], [gcond-x], [dc-graph]",
+)
+line("checkpoints in the past", "condense SOURCE --nodes 6 --checkpoint-every=-1", "--checkpoint-every cannot be -1")
+line("checkpoints at no time", "condense SOURCE --nodes 6 --checkpoint-every nan", "--checkpoint-every cannot be nan")
+line("checkpoints in words", "condense SOURCE --nodes 6 --checkpoint-every often", "cannot be 'often'", "a number")
+line("grow nothing", "grow --on SOURCE --nodes 9", "needs CONDENSED")
+line("grow without a source", "grow SMALL --nodes 9", "needs --on")
+line("grow to no size", "grow SMALL --on SOURCE", "needs --nodes")
+line("grow to a size in words", "grow SMALL --on SOURCE --nodes more", "--nodes cannot be 'more'", "whole number")
+line(
+    "grow what was selected",
+    "grow SMALL --on SOURCE --nodes 9",
+    "method 'random' does not learn",
+    "condense the source",
+)
+line("grow a source", "grow SOURCE --on SOURCE --nodes 9", "holds a source graph", "condensed graph is needed")
+line("grow no file", "grow nothing.safetensors --on SOURCE --nodes 9", "there is no file 'nothing.safetensors'")
 line("unknown data set", "condense corra --nodes 6", "corra", "cora")
 line("no such path", "condense graphs/mine --nodes 6", "graphs/mine")
 line("no such file to inspect", "inspect nothing.safetensors", "there is no file 'nothing.safetensors'")
@@ -141,6 +163,34 @@ line("--on with a source", "inspect SOURCE --on SOURCE", "--on goes with a conde
 @refused("device 'cuda:99' is not there")
 def device_that_is_not_there(w):
     return ["condense", w.source, "--nodes", 6, "--device", "cuda:99"]
+
+
+@refused("mine.toml', table [gcond] has no setting 'epoch'", "did you mean 'epochs'?")
+def recipe_with_an_unknown_setting(w):
+    return ["condense", w.source, "--nodes", 6, "--recipe", w.file("mine.toml", "[gcond]\nepoch = 3\n")]
+
+
+@refused("mine.toml' is not TOML")
+def recipe_that_is_no_toml(w):
+    return ["condense", w.source, "--nodes", 6, "--recipe", w.file("mine.toml", "epochs: 3\n")]
+
+
+@refused("tiny-gcond-6.safetensors.checkpoint' is of a run that did not finish", "--resume", "--force")
+def checkpoint_of_the_default_name(w):
+    w.file("tiny-gcond-6.safetensors.checkpoint", "precious")
+    return ["condense", w.source, "--nodes", 6]
+
+
+@refused("new.safetensors.checkpoint' is of a run that did not finish", "--resume", "--force")
+def checkpoint_beside_the_output(w):
+    w.file("new.safetensors.checkpoint", "precious")
+    return ["condense", w.source, "--nodes", 6, "-o", "new.safetensors"]
+
+
+@refused("new.safetensors.checkpoint' cannot be read")
+def checkpoint_that_is_none(w):
+    w.file("new.safetensors.checkpoint", "precious")
+    return ["condense", w.source, "--nodes", 6, "-o", "new.safetensors", "--resume"]
 
 
 # --- files where a condensed graph belongs

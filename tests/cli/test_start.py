@@ -18,7 +18,9 @@ def process(*argv: object, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["condense", "--help"], ["evaluate", "-h"], ["--version"], ["condens"]])
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["condense", "--help"], ["evaluate", "-h"], ["grow", "-h"], ["--version"], ["condens"]]
+)
 def test_help_and_parse_errors_import_nothing_heavy(argv):
     script = (
         "import sys\nfrom gcond.cli.app import run\ncode = run(sys.argv[1:])\n"
@@ -45,6 +47,8 @@ def test_what_needs_no_torch_does_not_wait_for_it(argv):
     ("command", "options"),
     [
         ("condense", ["--ratio", "--nodes", "--method", "--seed", "--out", "-o", "--set", "--setting", "--directed"]),
+        ("condense", ["--recipe", "--resume", "--checkpoint-every", "--log", "--force"]),
+        ("grow", ["--on", "--nodes", "--seed", "--out", "-o", "--set", "--force", "--resume", "--checkpoint-every"]),
         ("evaluate", ["--on", "--whole", "--models", "--runs", "--seed", "--set", "--trials", "--no-record"]),
         ("inspect", ["--on", "--setting", "--directed"]),
         ("propagate", ["--hops", "--out", "-o", "--memory"]),

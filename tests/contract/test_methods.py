@@ -12,14 +12,18 @@ from torch_geometric.utils import subgraph
 
 from gcond import methods
 from gcond.artefact import CondensedGraph
+from gcond.callbacks import Callback, Checkpoint
 from gcond.condensing import condense
 from gcond.errors import GcondError
 from gcond.features import compact
+from gcond.matching.probe import Probe
+from gcond.settings import as_dict
 from gcond.sparse import SparseMatrix, dense
 from gcond.storage import read_tensors
+from gcond.training import Recipe
 
 # Settings that make a run short, for whichever of them a method has; probe_every=0 turns validation off.
-QUICK = {"epochs": 4, "hidden": 8, "outer": 2, "inner": 1, "probe_every": 0}
+QUICK = {"epochs": 4, "hidden": 8, "outer": 2, "inner": 1, "probe_every": 0, "structure_hidden": 16, "delta": 0.0}
 NODES = 13
 
 pytestmark = pytest.mark.parametrize("name", sorted(methods.available()))
@@ -30,8 +34,8 @@ def quick(name, **changes):
     return {key: value for key, value in (QUICK | changes).items() if key in fields}
 
 
-def run(graph, name, seed=0, nodes=NODES, **changes):
-    return condense(graph, method=name, nodes=nodes, seed=seed, **quick(name, **changes))
+def run(graph, name, seed=0, nodes=NODES, callbacks=(), **changes):
+    return condense(graph, method=name, nodes=nodes, seed=seed, callbacks=callbacks, **quick(name, **changes))
 
 
 def kinds(make_graph, setting):
@@ -39,6 +43,24 @@ def kinds(make_graph, setting):
     yield make_graph(setting)
     yield make_graph(setting, features=60, density=0.05)
     yield make_graph(setting, weighted=True)
+    yield make_graph(setting, directed=True, weighted=True)
+
+
+class StopAfter(Callback):
+    """Ends a run after so many epochs."""
+
+    def __init__(self, epochs):
+        self.epochs = epochs
+
+    def on_epoch(self, run):
+        if run.epoch == self.epochs:
+            run.stop("the test says so")
+
+
+@pytest.fixture
+def brief_probes(monkeypatch):
+    """How well a probe tells graphs apart does not matter here."""
+    monkeypatch.setattr(Probe, "recipe", Recipe(epochs=10))
 
 
 def assert_same_tensors(first, second):
@@ -78,8 +100,9 @@ def poison_nodes(graph, mask):
     y = torch.where(mask, torch.randint(graph.num_classes, (n,), generator=stream), graph.y)
     touched = mask[:, None] | mask[None, :]
     garbage = 5 * (torch.rand(n, n, generator=stream) < 0.3).float().triu(1)
-    adjacency = torch.where(touched, garbage + garbage.T, graph.adjacency.to_dense())
-    sparse = SparseMatrix.from_scipy(scipy.sparse.csr_matrix(adjacency.numpy()), symmetric=True)
+    garbage = garbage if graph.directed else garbage + garbage.T
+    adjacency = torch.where(touched, garbage, graph.adjacency.to_dense())
+    sparse = SparseMatrix.from_scipy(scipy.sparse.csr_matrix(adjacency.numpy()), symmetric=not graph.directed)
     return dataclasses.replace(graph, x=x, y=y, adjacency=sparse)
 
 
@@ -134,12 +157,21 @@ def test_test_labels_are_never_read(name, setting, make_graph):
         assert_same_tensors(run(graph, name).tensors(), run(poison_labels(graph, graph.test_mask), name).tensors())
 
 
-def test_test_labels_are_never_read_while_probing(name, graph):
+def test_probing_reads_validation_labels_and_nothing_of_the_test(name, graph, brief_probes):
     if "probe_every" not in quick(name):
-        return  # what probes nothing is covered by the test above
-    options = {"probe_every": 1}
-    clean, poisoned = graph, poison_labels(graph, graph.test_mask)
-    assert_same_tensors(run(clean, name, **options).tensors(), run(poisoned, name, **options).tensors())
+        return  # what probes nothing is covered by the tests around
+    options = {"probe_every": 1, "probe_share": 0.99}
+    clean = run(graph, name, **options)
+    poisoned = [poison_labels(graph, graph.test_mask)]
+    if graph.setting == "inductive":
+        poisoned.append(poison_nodes(graph, ~(graph.train_mask | graph.val_mask)))
+    for other in poisoned:
+        found = run(other, name, **options)
+        assert_same_tensors(clean.tensors(), found.tensors())
+        assert found.provenance.history == clean.provenance.history
+    blind = run(poison_labels(graph, graph.val_mask), name, **options)
+    assert blind.provenance.history["probe"] != clean.provenance.history["probe"]
+    assert blind.provenance.history["loss"] == clean.provenance.history["loss"]  # they choose, and teach nothing
 
 
 def test_inductive_sees_training_nodes_only(name, make_graph):
@@ -157,15 +189,31 @@ def test_the_budget_is_met_and_every_class_is_there(name, graph):
         assert result.x.shape[1] == graph.num_features
 
 
-def test_everything_is_finite_and_symmetric(name, setting, make_graph):
+def test_everything_is_finite_and_as_symmetric_as_the_source(name, setting, make_graph):
     for graph in kinds(make_graph, setting):
         result = run(graph, name)
         for tensor in result.tensors().values():
             assert bool(torch.isfinite(tensor.double()).all())
         if result.num_edges:
             adjacency = result.adjacency()
-            assert torch.equal(adjacency, adjacency.T)
+            assert torch.equal(adjacency, adjacency.T) != graph.directed
             assert not adjacency.diagonal().any()
+            assert bool((adjacency >= 0).all())
+        assert result.provenance.directed == graph.directed
+
+
+def test_stopped_and_resumed_equals_uninterrupted(name, setting, make_graph, tmp_path, brief_probes):
+    if methods.find(name).kind != "learned":
+        return  # one step cannot be interrupted
+    for number, graph in enumerate(kinds(make_graph, setting)):
+        options = {"probe_every": 2 * (number % 2), "probe_share": 0.99}
+        path = tmp_path / f"checkpoint{number}"
+        stopped = run(graph, name, callbacks=[Checkpoint(path), StopAfter(2)], **options)
+        resumed = run(graph, name, callbacks=[Checkpoint(path, resume=True)], **options)
+        whole = run(graph, name, **options)
+        assert len(stopped.provenance.history["loss"]) == 2
+        assert_same_tensors(resumed.tensors(), whole.tensors())
+        assert dataclasses.replace(resumed.provenance, cost={}) == dataclasses.replace(whole.provenance, cost={})
 
 
 def test_save_then_load_gives_it_back(name, graph, tmp_path):
@@ -181,7 +229,7 @@ def test_provenance_is_complete(name, graph):
     provenance = run(graph, name, seed=7).provenance
     assert provenance.method == name
     assert provenance.seed == 7
-    assert provenance.settings == dataclasses.asdict(methods.find(name)(**quick(name)))
+    assert provenance.settings == as_dict(methods.find(name)(**quick(name)))
     assert provenance.budget == {"nodes": NODES, "ratio": NODES / graph.budget_population}
     assert provenance.setting == graph.setting
     assert provenance.source["sha256"] == dataclasses.replace(graph).sha256

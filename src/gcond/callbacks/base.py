@@ -23,10 +23,10 @@ class Callback:
         """After every outer step: ``run.step`` and ``run.loss`` are new."""
 
     def on_retry(self, run: Run) -> None:
-        """A loss or gradient was not finite: the epoch begins anew from the last good state, at a smaller rate."""
+        """A loss or gradient was not finite: the epoch begins anew from the state before it, at half the rates."""
 
     def on_probe(self, run: Run) -> None:
-        """After a validation probe: ``run.probes[-1]`` is new."""
+        """After a validation probe: ``run.probes[-1]`` is new. The first comes before the first epoch."""
 
     def on_epoch(self, run: Run) -> None:
         """After every epoch, its probe included: here, and only here, the state can be written down."""

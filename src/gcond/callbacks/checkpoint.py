@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gcond.callbacks.base import Callback
 from gcond.errors import GcondError
-from gcond.storage import FORMAT_VERSION, check_writable, read_tensors, write_tensors
+from gcond.storage import FORMAT_VERSION, check_writable, fingerprint, read_tensors, write_tensors
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from gcond.matching.loop import Run
 
 KIND = "checkpoint"
@@ -31,6 +35,8 @@ class Checkpoint(Callback):
 
     def on_start(self, run: Run) -> None:
         check_writable(self.path)
+        if not self.resume:
+            self.remove()  # an interruption before the first checkpoint would leave another run's to be taken up
         if self.resume and self.path.exists():
             tensors, metadata = read_tensors(self.path)
             if metadata.get("kind") != KIND:
@@ -40,6 +46,8 @@ class Checkpoint(Callback):
                     f"the checkpoint '{self.path}' is of another run: resume with the same source, method, settings, "
                     "budget, seed and version of gcond, or remove the file to start anew"
                 )
+            if metadata.get("sha256") != _seal(tensors, metadata.get("run")):
+                raise GcondError(f"the checkpoint '{self.path}' is damaged: remove it to start anew")
             run.restore(tensors, metadata["run"])
         self._last = time.monotonic()
 
@@ -52,11 +60,15 @@ class Checkpoint(Callback):
 
     def write(self, run: Run) -> None:
         tensors, state = run.snapshot()
-        write_tensors(
-            self.path, tensors, {"format": FORMAT_VERSION, "kind": KIND, "identity": run.identity, "run": state}
-        )
+        metadata = {"kind": KIND, "identity": run.identity, "run": state, "sha256": _seal(tensors, state)}
+        write_tensors(self.path, tensors, {"format": FORMAT_VERSION} | metadata)
         self._last = time.monotonic()
 
     def remove(self) -> None:
         """Once the result is safe, the checkpoint has done its work."""
         self.path.unlink(missing_ok=True)
+
+
+def _seal(tensors: Mapping[str, Tensor], state: Any) -> str:
+    """A fingerprint of the whole state: one wrong bit in it would quietly lead to another graph."""
+    return fingerprint(tensors, json.dumps(state, sort_keys=True))

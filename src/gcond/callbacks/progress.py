@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 from gcond.callbacks.base import Callback
 
 if TYPE_CHECKING:
+    from gcond.console import Tick
     from gcond.matching.loop import Run
 
 
 class Progress(Callback):
-    """Tells ``tick(what, done, total)`` of every outer step, and ``note(sentence)`` of what one should know."""
+    """Tells ``tick(name, done, total, detail)`` of every outer step, and ``note(sentence)`` of what one should know.
 
-    def __init__(
-        self, tick: Callable[[str, float, float], None], note: Callable[[str], None] | None = None, name: str = ""
-    ) -> None:
+    The total is of all epochs: a run that stops early is quicker than it says. The detail is the loss and, of the
+    validation probes, the last and the best in per cent.
+    """
+
+    def __init__(self, tick: Tick, note: Callable[[str], None] | None = None, name: str = "condensing") -> None:
         self._tick = tick
         self._note = note or (lambda sentence: None)
         self._name = name
@@ -26,8 +29,7 @@ class Progress(Callback):
             self._note(f"going on after epoch {run.epoch} of at most {run.epochs}")
 
     def on_step(self, run: Run) -> None:
-        total = run.epochs * run.steps
-        self._tick(self._describe(run), run.epoch * run.steps + run.step, total)
+        self._tick(self._name, run.epoch * run.steps + run.step, run.epochs * run.steps, _figures(run))
 
     def on_retry(self, run: Run) -> None:
         self._note(
@@ -36,12 +38,14 @@ class Progress(Callback):
         )
 
     def on_stop(self, run: Run) -> None:
-        if run.reason and run.epoch < run.epochs:
+        if run.epoch < run.epochs:
             self._note(f"stopped after epoch {run.epoch} of {run.epochs}: {run.reason}")
 
-    def _describe(self, run: Run) -> str:
-        words = [self._name] if self._name else []
-        words.append(f"loss {run.loss:.3f}")
-        if run.probes:
-            words.append(f"probe {100 * run.probes[-1].accuracy:.1f} % (best {100 * run.best_accuracy:.1f} %)")
-        return "  ".join(words)
+
+def _figures(run: Run) -> str:
+    figures = f"loss {run.loss:.3g}"
+    if run.probes:
+        figures += f" val {100 * run.probes[-1].accuracy:.1f}"
+    if len(run.probes) > 1:  # the first is of the start, which is not kept
+        figures += f" (best {100 * run.best_accuracy:.1f})"
+    return figures

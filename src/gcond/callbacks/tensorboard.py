@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gcond.callbacks.base import Callback
 from gcond.errors import GcondError
+from gcond.storage import unwritable
 
 if TYPE_CHECKING:
     from gcond.matching.loop import Run
 
+FLUSH_SECONDS = 10
+"""How far what is on disk may lag behind, also if the run is killed."""
+
 
 class TensorBoard(Callback):
-    """Writes the loss of every epoch, every probe and the rates to event files in ``folder``."""
+    """Writes the loss of every epoch, every probe and the factor on the rates to event files in ``folder``.
+
+    A run that goes on from a checkpoint takes back what was logged after it. Among callbacks it comes after the
+    checkpoint, so that it knows where the run starts.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise GcondError(
-                "logging for TensorBoard needs the extra: install it with pip install 'gcond[tensorboard]'"
+                "logging for TensorBoard needs an extra: install it with pip install 'gcond[tensorboard]'"
             ) from None
-        self._writer = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._open = SummaryWriter
+        self._folder = Path(folder)
+        self._writer: Any = None
 
-    def on_epoch(self, run: Run) -> None:
-        self._writer.add_scalar("loss", run.history["loss"][-1], run.epoch)  # type: ignore[no-untyped-call]
-        self._writer.add_scalar("rate", run.rate, run.epoch)  # type: ignore[no-untyped-call]
+    def on_start(self, run: Run) -> None:
+        again = {"purge_step": run.epoch + 1} if run.epoch else {}
+        try:
+            self._writer = self._open(str(self._folder), flush_secs=FLUSH_SECONDS, **again)
+        except OSError as error:
+            raise unwritable(self._folder, error) from None
 
     def on_probe(self, run: Run) -> None:
-        self._writer.add_scalar("probe/validation accuracy", run.probes[-1].accuracy, run.epoch)  # type: ignore[no-untyped-call]
+        self._writer.add_scalar("probe/validation accuracy", run.probes[-1].accuracy, run.epoch)
+
+    def on_epoch(self, run: Run) -> None:
+        self._writer.add_scalar("loss", run.history["loss"][-1], run.epoch)
+        self._writer.add_scalar("rate", run.rate, run.epoch)
 
     def on_stop(self, run: Run) -> None:
-        self._writer.close()  # type: ignore[no-untyped-call]
+        self._writer.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, CycloptsError
 
 from gcond import __version__
-from gcond.cli import catalogue, condense, demo, evaluate, inspect, propagate
+from gcond.cli import catalogue, condense, demo, evaluate, grow, inspect, propagate
 from gcond.cli.parsing import sentence
 from gcond.console import fail
 from gcond.errors import GcondError
@@ -30,6 +30,7 @@ app = App(
 _COMMANDS: dict[str, Callable[..., None]] = {
     "condense": condense.command,
     "evaluate": evaluate.command,
+    "grow": grow.command,
     "inspect": inspect.command,
     "propagate": propagate.command,
     "methods": catalogue.methods,
@@ -56,8 +57,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     except GcondError as error:
         fail(str(error))
         return 2
-    except KeyboardInterrupt:
-        fail("interrupted")
+    except KeyboardInterrupt as stop:
+        fail(str(stop) or "interrupted")  # a command that can go on later says how
         return 130
     except BrokenPipeError:
         _drop_stdout()

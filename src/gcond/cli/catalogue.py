@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gcond.cli.common import DEFAULTS, Common
@@ -18,8 +19,11 @@ def methods(*, common: Common = DEFAULTS) -> None:
         {"name": name, "kind": cls.kind, "summary": cls.summary, "citation": cls.citation, "settings": _defaults(cls)}
         for name, cls in sorted(available().items())
     ]
-    rows = tuple((m["name"], m["kind"], m["summary"], assignments(m["settings"])) for m in found)
-    voice.result({"methods": found}, Table(("method", "kind", "what it does", "settings"), rows, words=range(4)).rich())
+    ways = Table(
+        ("method", "kind", "what it does"), tuple((m["name"], m["kind"], m["summary"]) for m in found), words=range(3)
+    )
+    given = tuple((who, assignments(values)) for who, values in _together(found))
+    voice.result({"methods": found}, ways.rich(), Table(("method", "settings"), given, words=range(2)).rich())
 
 
 def models(*, common: Common = DEFAULTS) -> None:
@@ -49,6 +53,24 @@ def datasets(*, common: Common = DEFAULTS) -> None:
     name_width, setting_width = (max(len(d[key]) for d in found) for key in ("name", "setting"))
     places = [f" {d['name']:{name_width}}  {d['setting']:{setting_width}}  {d['where']}" for d in found]
     voice.result({"datasets": found}, Table(("data set", *figures), rows, tight=True).rich(), "\n".join(places))
+
+
+def _together(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Whose settings they are, and the settings: what all of one kind have in common once, then what is their own.
+
+    Methods without settings are left out.
+    """
+    having = [method for method in found if method["settings"]]
+    for kind in dict.fromkeys(method["kind"] for method in having):
+        group = [method for method in having if method["kind"] == kind]
+        first, *others = (method["settings"] for method in group)
+        common = {key: value for key, value in first.items() if all(key in o and o[key] == value for o in others)}
+        if common:
+            yield ", ".join(method["name"] for method in group), common
+        for method in group:
+            own = {key: value for key, value in method["settings"].items() if key not in common}
+            if own:
+                yield method["name"], own
 
 
 def _defaults(cls: type) -> dict[str, Any]:

@@ -55,9 +55,11 @@ class Common:
     def start(self) -> Voice:
         """Refuse unusable options before any work, apply the others, and say how to speak."""
         from gcond.device import check_device, use_threads
+        from gcond.resources import reuse_memory
 
         use_threads(self.threads)
         check_device(self.device)
+        reuse_memory()
         return Voice(json=self.json, quiet=self.quiet)
 
     def load(self, source: str, voice: Voice, *, setting: Setting | None = None, directed: bool = False) -> SourceGraph:
@@ -108,6 +110,24 @@ SetOption = Annotated[
     tuple[str, ...],
     Parameter(name="--set", consume_multiple=(1, None), negative=(), show_default=False, metavar="KEY=VALUE"),
 ]
+
+
+def outcome(out: Path, condensed: CondensedGraph) -> dict[str, Any]:
+    """What ``--json`` says of a condensed graph that was written to ``out``."""
+    from gcond.statistics import describe
+
+    provenance, found = condensed.provenance, describe(condensed)
+    assert provenance is not None
+    return {
+        "out": str(out),
+        "method": provenance.method,
+        "nodes": found.nodes,
+        "edges": found.edges,
+        "seconds": provenance.cost["wall_seconds"],
+        "cpu_seconds": provenance.cost["cpu_seconds"],
+        "peak_rss_mb": provenance.cost["peak_rss_mb"],
+        "settings": provenance.settings,
+    }
 
 
 def check_new_file(out: Path, source: str, force: bool) -> None:

@@ -17,14 +17,16 @@ from gcond.cli.common import (
     Source,
     check_new_file,
     flag,
+    outcome,
     whole_number,
 )
+from gcond.cli.watching import NOT_WATCHING, Watching, learned_facts
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.graph import SourceGraph
 
-DEFAULT_METHOD = "herding"
+DEFAULT_METHOD = "gcond"
 
 
 def command(
@@ -38,20 +40,27 @@ def command(
     out: Annotated[
         Path | None, Parameter(alias="-o", help="The file to write; SOURCE-METHOD-NODES if not given.")
     ] = None,
-    set_: Annotated[SetOption, Parameter(help="Settings of the method.")] = (),
+    recipe: Annotated[
+        str | None,
+        Parameter(help="Settings of the method from a TOML file, or the paper's for a data set, such as cora."),
+    ] = None,
+    set_: Annotated[SetOption, Parameter(help="Settings of the method; they go before the recipe's.")] = (),
     setting: SettingOption = None,
     directed: DirectedOption = False,
-    force: Annotated[bool, flag("Replace the file if it exists.")] = False,
+    force: Annotated[bool, flag("Replace the file, and a checkpoint, if there is one.")] = False,
+    watching: Watching = NOT_WATCHING,
     common: Common = DEFAULTS,
 ) -> None:
     """Condense a graph and write the result to a file.
 
-    For example: gcond condense cora --ratio 2.6% --method herding
+    For example: gcond condense cora --ratio 2.6%
+
+    With the paper's settings: gcond condense cora --nodes 70 --recipe cora
     """
     voice = common.start()
-    from gcond import methods, settings
+    from gcond import settings
     from gcond.budget import parse_ratio
-    from gcond.condensing import budget_for, condense
+    from gcond.condensing import budget_for, condense, method_for
     from gcond.reports.tables import facts, seconds, size
     from gcond.statistics import describe
 
@@ -60,11 +69,17 @@ def command(
         raise GcondError("give a budget as either --ratio or --nodes, for example --ratio 2.6% or --nodes 70")
     if ratio is not None:
         parse_ratio(ratio)
+    watching.check()
     options = settings.parse_assignments(set_)
-    settings.build(methods.find(method), options, f"method '{method}'")
-    if out is not None:
-        check_new_file(out, source, force)
+    learned = method_for(method, options, recipe).kind == "learned"
 
+    def check(place: Path) -> None:
+        check_new_file(place, source, force)
+        if learned:
+            watching.check_place(place, force)
+
+    if out is not None:
+        check(out)
     graph = common.load(source, voice, setting=setting, directed=directed)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
     if ratio is not None and (asked := round(parse_ratio(ratio) * graph.budget_population)) > budget.nodes:
@@ -74,25 +89,24 @@ def command(
         )
     if out is None:
         out = default_name(graph, method, budget.nodes)
-        check_new_file(out, source, force)
-    with voice.progress(f"{method} on {graph.name}"):
-        condensed = condense(graph, method=method, nodes=budget.nodes, seed=seed, device=common.device, **options)  # type: ignore[arg-type]
-    condensed.save(out)
+        check(out)
+    with watching.session(out, voice, method, learned=learned) as callbacks:
+        condensed = condense(
+            graph,
+            method=method,
+            nodes=budget.nodes,
+            seed=seed,
+            device=common.device,
+            recipe=recipe,
+            callbacks=callbacks,
+            **options,  # type: ignore[arg-type]
+        )
+        condensed.save(out)
 
     provenance, found = condensed.provenance, describe(condensed)
     assert provenance is not None
-    cost = provenance.cost
     voice.result(
-        {
-            "out": str(out),
-            "method": method,
-            "nodes": found.nodes,
-            "edges": found.edges,
-            "seconds": cost["wall_seconds"],
-            "cpu_seconds": cost["cpu_seconds"],
-            "peak_rss_mb": cost["peak_rss_mb"],
-            "settings": provenance.settings,
-        },
+        outcome(out, condensed),
         facts(
             {
                 "wrote": str(out),
@@ -100,7 +114,8 @@ def command(
                 "nodes": f"{found.nodes:,} of {graph.num_nodes:,} ({100 * found.nodes / graph.num_nodes:.2f} %)",
                 "edges": f"{found.edges:,} of {graph.num_edges:,}",
                 "storage": f"{size(found.bytes)} of {size(graph.nbytes)}",
-                "time": seconds(cost["wall_seconds"]),
+                **learned_facts(provenance),
+                "time": seconds(provenance.cost["wall_seconds"]),
                 "next": f"gcond evaluate {out} --on {source}",
             }
         ).rich(),

@@ -52,8 +52,9 @@ _DISTANCES: dict[Distance, Callable[[Gradients, Gradients], Tensor]] = {
 
 
 def _cosine(a: Tensor, b: Tensor, dim: int) -> Tensor:
-    lengths = (a.square().sum(dim) + TINY) * (b.square().sum(dim) + TINY)
-    return (a * b).sum(dim) * lengths.rsqrt()
+    # Two roots, not one of a product: TINY squared is 0 in float32, and columns can be zero on both sides.
+    shorter = [(g.square().sum(dim) + TINY).rsqrt() for g in (a, b)]
+    return (a * b).sum(dim) * shorter[0] * shorter[1]
 
 
 def _flat(gradients: Gradients) -> Tensor:

@@ -40,11 +40,24 @@ def linear_class_gradients(parameters: Parameters, design: Tensor, y: Tensor, cl
     derivative of this is one derivative: nothing is differentiated twice.
     """
     sizes = torch.bincount(y, minlength=classes)
-    scores = torch.addmm(parameters["bias0"], design, parameters["weight0"])
-    error = (scores.softmax(1) - F.one_hot(y, classes)) / sizes[y, None]
-    errors = error.split(sizes.tolist())
-    parts = zip(design.split(sizes.tolist()), errors, strict=True)
+    errors = (linear_error(parameters, design, F.one_hot(y, classes).mT) / sizes[y]).split(sizes.tolist(), dim=1)
+    parts = zip(errors, design.split(sizes.tolist()), strict=True)
     return {
-        "weight0": torch.stack([h.mT @ e for h, e in parts]),
-        "bias0": torch.stack([e.sum(0) for e in errors]),
+        "weight0": torch.stack([e @ h for e, h in parts]).mT,
+        "bias0": torch.stack([e.sum(1) for e in errors]),
     }
+
+
+def linear_error(parameters: Parameters, design: Tensor, target: Tensor) -> Tensor:
+    """``(P - Y)^⊤`` [C, m] for ``P = softmax(H W + b)`` and ``target`` Y^⊤ [C, m].
+
+    Everything about few classes lies on its side: a product with a long side next to a short one is three to
+    four times as fast when the long side is contiguous, and so W is best kept by columns (:func:`by_columns`).
+    """
+    scores = parameters["weight0"].mT @ design.mT + parameters["bias0"][:, None]
+    return scores.softmax(0) - target
+
+
+def by_columns(parameters: Parameters) -> Parameters:
+    """The same weights, matrices with their columns contiguous in memory."""
+    return {key: tensor.mT.contiguous().mT if tensor.dim() == 2 else tensor for key, tensor in parameters.items()}

@@ -33,6 +33,8 @@ def initial_features(task: Task, init: Init, hops: int = 2) -> Tensor:
     propagated = task.train.propagated(hops).cpu() if init == "propagated-means" else None
     parts = []
     for label, count in enumerate(task.quota.tolist()):
+        if count == 0:  # a class that gets nothing while a graph is grown
+            continue
         candidates = task.candidates(label).cpu()
         if init == "sample":
             chosen = candidates[torch.randperm(len(candidates), generator=stream)[:count]]
@@ -57,12 +59,14 @@ def class_means(points: Tensor, count: int, seed: int) -> Tensor:
     if count == len(points):
         return points
     from sklearn.cluster import KMeans  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # A cluster without points would be a centre of nothing: equal points are one, and repeat as often as needed.
     distinct = torch.unique(points, dim=0)
     if len(distinct) < count:
         return distinct[torch.arange(count) % len(distinct)]
-    found = KMeans(count, n_init=3, random_state=seed % 2**32).fit(points.double().numpy())
+    with threadpool_limits(1):  # threads add up in the order in which they finish, which is never the same twice
+        found = KMeans(count, n_init=3, random_state=seed % 2**32).fit(points.double().numpy())
     return torch.from_numpy(found.cluster_centers_).to(points.dtype)
 
 
@@ -71,4 +75,8 @@ def feature_scale(task: Task) -> float:
     rows = take_rows(task.train.inputs.x, task.train.nodes)
     if isinstance(rows, SparseMatrix):
         return float((rows.values.double().square().sum() / (rows.shape[0] * rows.shape[1])).sqrt())
-    return float(rows.double().square().mean().sqrt())
+    return root_mean_square(rows)
+
+
+def root_mean_square(x: Tensor) -> float:
+    return float(x.double().square().mean().sqrt())

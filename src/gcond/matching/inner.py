@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gcond.matching.gradients import linear_error
 from gcond.matching.optimiser import Adam
 from gcond.models.base import Model, Parameters
 from gcond.view import View
@@ -19,12 +20,11 @@ def train_backbone(model: Model, parameters: Parameters, adam: Adam, view: View,
     """
     design = model.linear_in(view.inputs)
     if isinstance(design, Tensor):
-        design, target = design[view.nodes], F.one_hot(view.y, classes)
+        design, target = design[view.nodes], F.one_hot(view.y, classes).mT
         with torch.no_grad():
             for _ in range(steps):
-                scores = torch.addmm(parameters["bias0"], design, parameters["weight0"])
-                error = (scores.softmax(1) - target) / len(view.y)
-                adam.step({"weight0": design.mT @ error, "bias0": error.sum(0)})
+                error = linear_error(parameters, design, target) / len(view.y)
+                adam.step({"weight0": (error @ design).mT, "bias0": error.sum(1)})
         return
     for _ in range(steps):
         weights = {key: tensor.detach().requires_grad_() for key, tensor in parameters.items()}

@@ -21,8 +21,10 @@ class Run:
     """A condensation under way.
 
     ``match(epoch)`` does one epoch on ``synthetic`` and gives the loss of each outer step as it goes; ``probe()``
-    is the validation accuracy of the graph as it would be shipped. The state with the best probe is what is
-    kept (of equal ones the later), or the last state where nothing is probed.
+    is the validation accuracy of the graph as it would be shipped, taken before the first epoch, every
+    ``probe_every`` epochs and after the last one. The state with the best probe is what is kept, of equal ones the
+    later; where nothing is probed, the last state is. The probe of the start is for the record: it is neither kept
+    nor counted by ``patience``.
     """
 
     def __init__(
@@ -73,7 +75,8 @@ class Run:
 
     @property
     def best_accuracy(self) -> float:
-        return max((probe.accuracy for probe in self.probes), default=float("nan"))
+        """Of all probes but the one of the start: nothing has been matched there."""
+        return max((probe.accuracy for probe in self.probes if probe.epoch), default=float("nan"))
 
     @property
     def history(self) -> dict[str, list[float]]:
@@ -92,12 +95,14 @@ class Run:
         return self.earlier[0] + time.perf_counter() - wall, self.earlier[1] + time.process_time() - cpu
 
     def stop(self, reason: str) -> None:
-        """End the run after the present epoch."""
+        """End the run after the present epoch; taken up again from a checkpoint, it would go on."""
         self.reason = reason
 
     def go(self) -> None:
         """Run to the end; afterwards :attr:`synthetic` is in the state to keep."""
         self._tell("on_start")
+        if not self.probes:  # a run that is taken up again has had this one
+            self._take_probe()
         while self.epoch < self.epochs and not self.reason:
             self._one_epoch()
         self.reason = self.reason or "all epochs are done"
@@ -111,11 +116,10 @@ class Run:
         wall, cpu = self.seconds
         return tensors, {
             "epoch": self.epoch,
-            "losses": self._losses,
+            "losses": list(self._losses),
             "probes": [[probe.epoch, probe.accuracy] for probe in self.probes],
-            "retried": self._retried,
+            "retried": list(self._retried),
             "rate": self.rate,
-            "reason": self.reason,
             "seconds": [wall, cpu],
         }
 
@@ -128,11 +132,11 @@ class Run:
             self._losses = list(state["losses"])
             self.probes = [Probed(epoch, accuracy) for epoch, accuracy in state["probes"]]
             self._retried = list(state["retried"])
-            self.reason = state["reason"]
             self.earlier = (state["seconds"][0], state["seconds"][1])
         except (KeyError, TypeError, ValueError, RuntimeError):
             raise GcondError("the checkpoint is damaged: remove it and start anew") from None
         self._best = {key[5:]: tensor.clone() for key, tensor in tensors.items() if key.startswith("best.")}
+        self._lose_patience()
 
     def _one_epoch(self) -> None:
         before = self.synthetic.snapshot()
@@ -159,6 +163,7 @@ class Run:
             )
         self.synthetic.restore(before)
         self.synthetic.slow_down(0.5)
+        self.step = 0
         self._retried.append(self.epoch + 1)
         self._tell("on_retry")
 
@@ -168,11 +173,16 @@ class Run:
         best = self.best_accuracy
         found = Probed(self.epoch, self._probe())
         self.probes.append(found)
-        if not found.accuracy < best:  # the first has nothing to compare with
+        if self.epoch and not found.accuracy < best:  # the first after an epoch has nothing to compare with
             self._best = self.synthetic.learned()
         self._tell("on_probe")
-        best_at = max(range(len(self.probes)), key=lambda i: self.probes[i].accuracy)  # the first of equal ones
-        if self._patience and len(self.probes) - 1 - best_at >= self._patience:
+        self._lose_patience()
+
+    def _lose_patience(self) -> None:
+        accuracies = [probe.accuracy for probe in self.probes if probe.epoch]
+        if not accuracies or not self._patience:
+            return
+        if len(accuracies) - 1 - accuracies.index(max(accuracies)) >= self._patience:
             self.stop(f"the validation probe has not improved for {self._patience} probes")
 
     def _tell(self, what: str) -> None:

@@ -86,7 +86,7 @@ class _PairScores(torch.autograd.Function):
             for place, first, second in ctx.whole or _blocks(left, right, weight, ctx.rows):
                 active = _activate(second, scale, shift)
                 slope = torch.outer(grad[place].reshape(-1), out)
-                yield place, first, second, active, torch.ops.aten.threshold_backward(slope, active, 0)
+                yield place, first, second, active, _where_active(slope, active)
 
         # How the loss moves with β and γ; batch statistics let every pair feel every other through these.
         to_beta, to_gamma, to_out = (torch.zeros_like(beta) for _ in range(3))
@@ -110,8 +110,7 @@ class _PairScores(torch.autograd.Function):
                 slope.addcmul_(second, pull).add_(level)
             if for_weights:
                 to_weight += first.mT @ slope
-            to_first = torch.ops.aten.threshold_backward(slope @ weight.mT, first, 0)
-            to_first = to_first.view(-1, *right.shape)
+            to_first = _where_active(slope @ weight.mT, first).view(-1, *right.shape)
             to_left[place] = to_first.sum(1)
             to_right += to_first.sum(0)
         return to_left, to_right, to_weight, to_gamma, to_beta, to_out, None, None, None
@@ -140,6 +139,11 @@ def _moments(layers: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
             spread = spread + around + apart.square() * (count * new / total)
         count = total
     return mean, spread / count
+
+
+def _where_active(slope: Tensor, activation: Tensor) -> Tensor:
+    """The derivative before a ReLU, in place of the one after it: 0 where the ReLU is."""
+    return torch.ops.aten.threshold_backward.grad_input(slope, activation, 0, grad_input=slope)  # type: ignore[no-any-return]
 
 
 def _affine(gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:

@@ -92,6 +92,8 @@ class FullBatch(RealSide):
             self._design: Tensor | None = rows[self._view.nodes]
         else:
             self._design = None
+            # Makes the sparse forms that the model reads: torch.func could not, on its way through a derivative.
+            model.logits(_fresh(model, self._view.inputs, classes), self._view.inputs)
 
     def work(self) -> float:
         if self._design is not None:
@@ -138,6 +140,12 @@ class SampledBatches(RealSide):
             inputs, rows = sample(self._inputs, chosen, self._model.reach, self._fanout, stream)
             each.append(_one_class(self._model, parameters, inputs, rows, torch.full_like(rows, label)))
         return {key: torch.stack([gradients[key] for gradients in each]) for key in each[0]}
+
+
+def _fresh(model: Model, inputs: Inputs, classes: int) -> Parameters:
+    """Some weights for ``inputs``, whichever."""
+    weights = model.init(inputs.num_features, classes, generator(0, "size"))
+    return {key: tensor.to(inputs.x.device, inputs.x.dtype) for key, tensor in weights.items()}
 
 
 def _one_class(model: Model, parameters: Parameters, inputs: Inputs, nodes: Tensor, y: Tensor) -> dict[str, Tensor]:

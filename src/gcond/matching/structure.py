@@ -154,7 +154,9 @@ def _split_moments(target: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
 
 def _weights(score: Tensor, symmetric: bool) -> Tensor:
     """σ of the (symmetrised) scores, without self-loops: normalisation adds those."""
-    score = (score + score.mT) / 2 if symmetric else score
+    if symmetric:  # by half of it: the sigmoid of equal numbers may differ in the last bit from place to place
+        upper = torch.sigmoid((score + score.mT) / 2).triu(1)
+        return upper + upper.mT
     return torch.sigmoid(score).masked_fill(torch.eye(len(score), dtype=torch.bool, device=score.device), 0.0)
 
 

@@ -114,7 +114,7 @@ class Synthetic:
         learning = {"x": self._x} if self._x.requires_grad else {}
         learning |= {f"phi.{key}": tensor for key, tensor in self._phi.items() if tensor.requires_grad}
         found = torch.autograd.grad(loss, list(learning.values()))
-        if not all(bool(value.isfinite().all()) for value in (loss, *found)):
+        if not all(bool(value.sum().isfinite()) for value in (loss, *found)):
             raise NotFiniteError
         gradients = dict(zip(learning, found, strict=True))
         if "x" in gradients:

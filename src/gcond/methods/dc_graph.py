@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 
@@ -29,13 +29,13 @@ class DCGraph(GradientMatching):
         "Zhao et al., Dataset Condensation with Gradient Matching, ICLR 2021; Jin et al., ICLR 2022, for the variant"
     )
 
-    init: Init = "means"
+    init: Init | Literal["auto"] = "sample"
     """Where X' starts; anything propagated would let the graph in."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.init == "propagated-means":
-            raise ValueError("init must not be propagated-means here: dc-graph condenses without the graph")
+        if self.init in {"auto", "propagated-means"}:
+            raise ValueError(f"init must not be {self.init} here: dc-graph condenses without the graph")
 
     def structure_for(self, task: Task) -> Structure:
         return NoStructure()

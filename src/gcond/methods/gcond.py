@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,8 @@ from gcond import models, settings
 from gcond.artefact import CondensedGraph
 from gcond.callbacks.base import Callback
 from gcond.matching.distance import Distance, distance
-from gcond.matching.gradients import class_gradients
-from gcond.matching.initial import Init, feature_scale, initial_features
+from gcond.matching.gradients import by_columns, class_gradients
+from gcond.matching.initial import Init, initial_features, root_mean_square
 from gcond.matching.inner import train_backbone
 from gcond.matching.loop import Run
 from gcond.matching.optimiser import Adam
@@ -33,8 +34,11 @@ from gcond.seeding import generator
 from gcond.sparse import Adjacency, SparseMatrix
 from gcond.view import View
 
-# Of the root mean square of the labelled nodes' features; the released rates are from 0.01 to 0.1 of it.
-AUTO_RATE = 0.03
+# What `init="auto"` tries, and for how long. The last is taken where there are no probes.
+STARTS: tuple[Init, ...] = ("sample", "propagated-means")
+TRIAL_EPOCHS = 5
+# What a node's edges weigh together at the start, beside its self-loop of 1.
+AUTO_EDGES = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,15 +51,17 @@ class GradientMatching(Method):
     """
 
     kind: ClassVar[Literal["learned"]] = "learned"
+    auto_rate: ClassVar[float] = 0.03
+    """What a step may change X' by, as a share of the root mean square that it starts with (released: 0.01 to 0.1)."""
 
-    epochs: int = 200
+    epochs: int = 60
     """At most so many fresh backbones, K in Algorithm 1 (released: 600; ours stops by the probe)."""
     outer: int = 20
     """Matching steps for each of them, T (released: 20 for the citation graphs)."""
     inner: int = 15
     """Steps that the backbone trains after each matching step, τ_θ (released: 15 for Cora and CiteSeer)."""
     lr_features: float | Literal["auto"] = "auto"
-    """Adam's rate for X'; ``auto`` is 0.03 of the features' own scale (the released rates are 0.01 to 0.1 of it)."""
+    """Adam's rate for X'; ``auto`` is a share of the scale that X' starts with, so that any unit of measure will do."""
     lr_model: float = 0.01
     """Adam's rate for the backbone (released)."""
     backbone: Literal["sgc", "gcn", "sage", "appnp", "cheby"] = "sgc"
@@ -70,8 +76,9 @@ class GradientMatching(Method):
     """Between two gradients; the paper's is ``column-cosine``."""
     class_weights: bool = True
     """Weigh class c by its share of nodes, n_c / max n (released)."""
-    init: Init = "propagated-means"
-    """Where X' starts; ``sample`` is the paper's, labelled nodes of the class."""
+    init: Init | Literal["auto"] = "auto"
+    """Where X' starts; ``sample`` is the paper's, labelled nodes of the class. ``auto`` tries that and
+    ``propagated-means`` for a few epochs each and goes on with the one that the probe likes better."""
     sampling: Sampling = "auto"
     """``never``: exact gradients of all labelled nodes. ``always``: batches with sampled neighbours, as released.
     ``auto``: batches only where exact gradients take more than ``memory``."""
@@ -87,7 +94,7 @@ class GradientMatching(Method):
     """Epochs between two validation probes; 0 turns them and early stopping off, and the last state is kept."""
     probe_share: float = 0.3
     """Probes are rarer where they would be more than this share of the estimated work."""
-    patience: int = 8
+    patience: int = 4
     """Stop after so many probes without a better one; 0 never stops early."""
 
     def __post_init__(self) -> None:
@@ -125,22 +132,37 @@ class GradientMatching(Method):
         """Which of X' and Φ learns when."""
         return Schedule("joint")
 
-    def rates(self, task: Task) -> Rates:
-        """Learning rates of X' and Φ."""
+    def rates(self, x: Tensor) -> Rates:
+        """Learning rates of X', which starts as ``x``, and of Φ."""
         own = self.lr_features
-        return Rates(AUTO_RATE * feature_scale(task) if own == "auto" else own)
+        return Rates(self.auto_rate * (root_mean_square(x) or 1.0) if own == "auto" else own)
 
     def ship(self, adjacency: Adjacency) -> Adjacency:
         """A' as it is saved and trained on."""
         return adjacency
 
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
-        structure = self.structure_for(task)
-        x = initial_features(task, self.init)
-        phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
-        synthetic = Synthetic(x, task.labels, structure, phi, self.rates(task)).to(task.train.y.device)
+        synthetic = self.start(task, self.init if self.init != "auto" else self.best_start(task))
         self.learn(task, synthetic, callbacks)
         return synthetic.finish(self.ship)
+
+    def start(self, task: Task, init: Init) -> Synthetic:
+        """X' and Φ before anything is learned."""
+        structure = self.structure_for(task)
+        x = initial_features(task, init)
+        phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
+        return Synthetic(x, task.labels, structure, phi, self.rates(x)).to(task.train.y.device)
+
+    def best_start(self, task: Task) -> Init:
+        """The start from which a few epochs lead furthest, by the validation probe; without probes, the safer one."""
+        if not self.probe_every:
+            return STARTS[-1]
+        trial = replace(self, epochs=TRIAL_EPOCHS, probe_every=TRIAL_EPOCHS, patience=0)
+        reached = []
+        for init in STARTS:
+            trial.learn(task, trial.start(task, init))
+            reached.append(task.notes.history["probe"][-1])
+        return STARTS[reached.index(max(reached))]
 
     def learn(self, task: Task, synthetic: Synthetic, callbacks: Sequence[Callback] = ()) -> None:
         """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source."""
@@ -153,7 +175,7 @@ class GradientMatching(Method):
 
         def match(k: int) -> Iterator[float]:
             theta = model.init(features, classes, generator(task.seed, f"backbone {k}"))  # θ₀ ~ P
-            theta = {key: tensor.to(y.device) for key, tensor in theta.items()}
+            theta = by_columns({key: tensor.to(y.device) for key, tensor in theta.items()})
             optimiser = Adam(theta, self.lr_model * synthetic.rate)
             synthetic.learn(*schedule.learns(k))
             small = synthetic.labelled()  # X', and A' = g_Φ(X')
@@ -213,17 +235,17 @@ class GCond(GradientMatching):
     """A' as a function of X' by a pairwise MLP, or as free numbers, the paper's ablation."""
     structure_hidden: int = 128
     """Width of the pairwise MLP (released: 128, and 256 for the three large graphs)."""
-    edge_bias: float = -3.0
+    edge_bias: float | Literal["auto"] = "auto"
     """Its last bias at the start. At 0, as released, A' starts as a full graph of weights about 0.5, in which all
-    nodes look alike after two propagations; -3 starts from weights about 0.05."""
+    nodes look alike after two propagations; with ``auto`` a node's edges weigh 1 in all, as much as its self-loop."""
     lr_structure: float = 1e-4
     """Adam's rate for Φ (released, for the citation graphs)."""
     schedule: Order = "structure-first"
     """Who has the first turn, or ``joint`` for both at every step."""
-    features_epochs: int = 40
-    """Epochs of one turn of X', τ₁ (released)."""
-    structure_epochs: int = 10
-    """Epochs of one turn of Φ, τ₂ (released)."""
+    features_epochs: int = 8
+    """Epochs of one turn of X', τ₁ (released: 40)."""
+    structure_epochs: int = 2
+    """Epochs of one turn of Φ, τ₂ (released: 10, so the same share)."""
     delta: float = 0.05
     """Weights of A' up to this are dropped at the end (paper: 0.01 to 0.5)."""
     sparsify: Literal["threshold", "shrink"] = "threshold"
@@ -240,15 +262,16 @@ class GCond(GradientMatching):
     def structure_for(self, task: Task) -> Structure:
         adjacency = task.train.inputs.adjacency
         symmetric = not isinstance(adjacency, SparseMatrix) or adjacency.symmetric
+        bias = math.log(AUTO_EDGES / int(task.quota.sum())) if self.edge_bias == "auto" else self.edge_bias
         if self.structure == "free":
-            return FreeStructure(symmetric, self.edge_bias)
-        return PairwiseMLP(self.structure_hidden, symmetric, self.edge_bias, parse_bytes(self.memory))
+            return FreeStructure(symmetric, bias)
+        return PairwiseMLP(self.structure_hidden, symmetric, bias, parse_bytes(self.memory))
 
     def turns(self) -> Schedule:
         return Schedule(self.schedule, self.features_epochs, self.structure_epochs)
 
-    def rates(self, task: Task) -> Rates:
-        return replace(super().rates(task), structure=self.lr_structure)
+    def rates(self, x: Tensor) -> Rates:
+        return replace(super().rates(x), structure=self.lr_structure)
 
     def ship(self, adjacency: Adjacency) -> Adjacency:
         assert isinstance(adjacency, Tensor)

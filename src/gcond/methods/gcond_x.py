@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+from gcond.matching.initial import Init
 from gcond.matching.structure import NoStructure, Structure
 from gcond.methods.base import Task
 from gcond.methods.gcond import GradientMatching
@@ -17,6 +18,11 @@ class GCondX(GradientMatching):
     name: ClassVar[str] = "gcond-x"
     summary: ClassVar[str] = "features alone, learned by matching gradients with those on the graph"
     citation: ClassVar[str] = "Jin et al., Graph Condensation for Graph Neural Networks, ICLR 2022"
+
+    auto_rate: ClassVar[float] = 0.01
+
+    init: Init | Literal["auto"] = "propagated-means"
+    """Where X' starts: without A', all that the graph says must be in X'."""
 
     def structure_for(self, task: Task) -> Structure:
         return NoStructure()

@@ -1,0 +1,68 @@
+"""``gcond grow``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from gcond.cli.common import DEFAULTS, Common, SetOption, check_new_file, flag, outcome, whole_number
+from gcond.cli.watching import NOT_WATCHING, Watching, learned_facts
+
+
+def command(
+    condensed: Annotated[Path, Parameter(help="A file that `gcond condense` wrote by a method that learns.")],
+    /,
+    *,
+    on: Annotated[str, Parameter(help="The source graph that it was made from.")],
+    nodes: Annotated[int, whole_number("Size after growing, as a number of nodes.")],
+    seed: Annotated[int, whole_number("The same seed gives the same new nodes.")] = 0,
+    out: Annotated[
+        Path | None, Parameter(alias="-o", help="The file to write; CONDENSED-grown-NODES if not given.")
+    ] = None,
+    set_: Annotated[SetOption, Parameter(help="Settings of the method; the others are those of CONDENSED.")] = (),
+    force: Annotated[bool, flag("Replace the file, and a checkpoint, if there is one.")] = False,
+    watching: Watching = NOT_WATCHING,
+    common: Common = DEFAULTS,
+) -> None:
+    """Add nodes to a condensed graph, whose own stay as they are.
+
+    For example: gcond grow cora-gcond-35.safetensors --on cora --nodes 70
+    """
+    voice = common.start()
+    from gcond import settings
+    from gcond.artefact import CondensedGraph
+    from gcond.growing import grow, growable
+    from gcond.reports.tables import facts, seconds
+    from gcond.statistics import describe
+
+    watching.check()
+    options = settings.parse_assignments(set_)
+    small = CondensedGraph.load(condensed)
+    _, made = growable(small, options)
+    out = out or Path(f"{condensed.stem}-grown-{nodes}.safetensors")
+    check_new_file(out, on, force)
+    watching.check_place(out, force)
+    graph = common.load(on, voice, setting=made.setting, directed=made.directed)
+    with watching.session(out, voice, made.method) as callbacks:
+        grown = grow(small, on=graph, nodes=nodes, seed=seed, device=common.device, callbacks=callbacks, **options)  # type: ignore[arg-type]
+        grown.save(out)
+
+    provenance, before, after = grown.provenance, describe(small), describe(grown)
+    assert provenance is not None
+    whole = provenance.cost["wall_seconds"]
+    voice.result(
+        outcome(out, grown) | {"grown_from": provenance.grown_from},
+        facts(
+            {
+                "wrote": str(out),
+                "method": provenance.method,
+                "nodes": f"{after.nodes:,}, {after.nodes - before.nodes:,} of them new",
+                "edges": f"{after.edges:,}, {after.edges - before.edges:,} of them new",
+                **learned_facts(provenance),
+                "time": f"{seconds(whole - made.cost.get('wall_seconds', 0))}, {seconds(whole)} in all",
+                "next": f"gcond evaluate {out} --on {on}",
+            }
+        ).rich(),
+    )

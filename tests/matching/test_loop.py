@@ -1,0 +1,384 @@
+"""Epochs, probes, guards and what callbacks see, on a condensation small enough to follow by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gcond.callbacks import Callback
+from gcond.errors import GcondError
+from gcond.matching.loop import MOST_RETRIES, Run
+from gcond.matching.structure import FreeStructure
+from gcond.matching.synthetic import Rates, Synthetic
+from gcond.seeding import generator
+
+EVENTS = ("on_start", "on_step", "on_retry", "on_probe", "on_epoch", "on_stop")
+
+
+class Recorder(Callback):
+    """Writes down every event with the epoch and step it came at, and does what it is told to on top."""
+
+    def __init__(self, **also):
+        self.events = []
+        for event in EVENTS:
+            setattr(self, event, self._recording(event, also.get(event)))
+
+    def _recording(self, event, also):
+        def told(run):
+            self.events.append((event, run.epoch, run.step))
+            if also:
+                also(run)
+
+        return told
+
+    def names(self):
+        return [event for event, _, _ in self.events]
+
+
+def small_graph():
+    x = torch.randn(4, 3, generator=generator(0, "x"))
+    structure = FreeStructure()
+    phi = structure.init(4, 3, generator(0, "phi"))
+    return Synthetic(x, torch.tensor([0, 0, 1, 1]), structure, phi, Rates(0.1, 0.05))
+
+
+def approaching(synthetic, steps=2, spoil=lambda k, t: 1.0):
+    """Epochs that bring X' and A' towards 1 and 0; ``spoil`` is what the loss of a step is multiplied by."""
+
+    def match(k):
+        synthetic.learn(True, True)
+        for t in range(steps):
+            inputs = synthetic.inputs()
+            loss = ((inputs.x - 1).square().mean() + inputs.adjacency.mean()) * spoil(k, t)
+            synthetic.update(loss)
+            yield loss.item()
+
+    return match
+
+
+def make_run(epochs=4, *, accuracies=None, spoil=lambda k, t: 1.0, synthetic=None, **options):
+    """A run whose probes find ``accuracies`` one after the other; without these, nothing is probed."""
+    synthetic = synthetic or small_graph()
+    found = iter(accuracies or ())
+    probe = None if accuracies is None else lambda: next(found)
+    match = approaching(synthetic, spoil=spoil)
+    return Run(synthetic, match, epochs=epochs, steps=2, identity="toy", probe=probe, **options)
+
+
+def states_of(run_with):
+    """X' at the start and after every epoch of the run that ``run_with(callbacks)`` makes, and the run."""
+    states = []
+    keep = Recorder(
+        on_start=lambda run: states.append(run.synthetic.learned()),
+        on_epoch=lambda run: states.append(run.synthetic.learned()),
+    )
+    run = run_with([keep])
+    run.go()
+    return states, run
+
+
+def assert_equal(first, second):
+    assert first.keys() == second.keys()
+    for key, tensor in first.items():
+        assert torch.equal(tensor, second[key]), key
+
+
+def test_events_come_in_order():
+    heard = Recorder()
+    make_run(2, accuracies=[0.1, 0.2, 0.3], callbacks=[heard]).go()
+    assert heard.events == [
+        ("on_start", 0, 0),
+        ("on_probe", 0, 0),
+        ("on_step", 0, 1),
+        ("on_step", 0, 2),
+        ("on_probe", 1, 2),
+        ("on_epoch", 1, 2),
+        ("on_step", 1, 1),
+        ("on_step", 1, 2),
+        ("on_probe", 2, 2),
+        ("on_epoch", 2, 2),
+        ("on_stop", 2, 0),
+    ]
+
+
+def test_callbacks_are_told_one_after_the_other():
+    order = []
+    first, second = (Recorder(on_epoch=lambda run, name=name: order.append(name)) for name in "ab")
+    make_run(2, callbacks=[first, second]).go()
+    assert order == ["a", "b", "a", "b"]
+    assert first.events == second.events
+
+
+def test_loss_is_that_of_the_step_and_history_has_the_mean_of_each_epoch():
+    losses = []
+    run = make_run(3, callbacks=[Recorder(on_step=lambda run: losses.append(run.loss))])
+    run.go()
+    assert len(losses) == 6
+    assert run.history["loss"] == [sum(losses[i : i + 2]) / 2 for i in (0, 2, 4)]
+    assert losses[0] > losses[-1]
+    assert run.history["probe"] == run.history["probe_epoch"] == run.history["retried_epoch"] == []
+
+
+@pytest.mark.parametrize("event", ["on_step", "on_probe", "on_epoch"])
+def test_stop_ends_after_the_epoch(event):
+    def stop(run):
+        if run.epoch >= 1:
+            run.stop("enough")
+
+    heard = Recorder(**{event: stop})
+    run = make_run(9, accuracies=[0.5] * 10, callbacks=[heard])
+    run.go()
+    done = 2 if event == "on_step" else 1
+    assert (run.epoch, run.reason) == (done, "enough")
+    assert heard.names()[-2:] == ["on_epoch", "on_stop"]
+    assert len(run.history["loss"]) == done
+    assert run.history["probe_epoch"] == list(range(done + 1))
+
+
+def test_stop_at_the_start_leaves_the_graph_as_it_was():
+    run = make_run(9, accuracies=[0.5], callbacks=[Recorder(on_start=lambda run: run.stop("not today"))])
+    before = run.synthetic.learned()
+    run.go()
+    assert run.epoch == 0
+    assert_equal(run.synthetic.learned(), before)
+
+
+def test_reason_says_what_ended_it():
+    run = make_run(2)
+    assert run.reason == ""
+    run.go()
+    assert run.reason == "all epochs are done"
+    run = make_run(9, accuracies=[0.5] * 10, patience=2)
+    run.go()
+    assert run.epoch == 3
+    assert run.reason == "the validation probe has not improved for 2 probes"
+
+
+@pytest.mark.parametrize(
+    ("every", "epochs", "expected"),
+    [(1, 3, [0, 1, 2, 3]), (2, 6, [0, 2, 4, 6]), (2, 5, [0, 2, 4, 5]), (7, 3, [0, 3]), (3, 3, [0, 3])],
+)
+def test_probes_come_before_the_first_epoch_at_the_interval_and_after_the_last(every, epochs, expected):
+    run = make_run(epochs, accuracies=[i / 10 for i in range(epochs + 1)], probe_every=every)
+    run.go()
+    assert run.history["probe_epoch"] == expected
+    assert run.history["probe"] == [i / 10 for i in range(len(expected))]
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "kept"),
+    [
+        ([0.5, 0.7, 0.6, 0.65], 1),
+        ([0.5, 0.7, 0.7, 0.6], 2),  # of equal ones the later
+        ([0.9, 0.6, 0.7, 0.6], 2),  # the start is for the record
+        ([0.9, 0.7, 0.6, 0.6], 1),
+        ([0.1, 0.2, 0.3, 0.4], 3),
+        ([0.0, 0.0, 0.0, 0.0], 3),
+    ],
+)
+def test_the_state_of_the_best_probe_is_kept(accuracies, kept):
+    states, run = states_of(lambda callbacks: make_run(3, accuracies=accuracies, callbacks=callbacks))
+    assert not torch.equal(states[kept]["x"], states[kept - 1]["x"])
+    assert_equal(run.synthetic.learned(), states[kept])
+    assert run.best_accuracy == accuracies[kept]
+
+
+def test_without_probes_the_last_state_is_kept():
+    states, run = states_of(lambda callbacks: make_run(3, callbacks=callbacks))
+    assert_equal(run.synthetic.learned(), states[-1])
+    assert math.isnan(run.best_accuracy)
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "patience", "ends"),
+    [
+        ([0.9, *[0.5] * 9], 3, 4),  # the start does not count, the first epoch does
+        ([0.1, 0.5, 0.5, 0.5, 0.5, 0.9], 3, 4),  # equal is not better: counted from the first best
+        ([0.1, 0.5, 0.4, 0.4, 0.6, 0.1, 0.1, 0.1, 0.1], 3, 7),  # a better one starts the count anew
+        ([0.1, 0.2, 0.1, 0.3, 0.2, 0.4, 0.3, 0.5, 0.4, 0.4], 3, 9),
+        ([0.5] * 10, 0, 9),  # 0 never stops
+    ],
+)
+def test_patience_counts_probes_since_the_first_best(accuracies, patience, ends):
+    run = make_run(9, accuracies=accuracies, patience=patience)
+    run.go()
+    assert run.epoch == ends
+
+
+def test_probes_look_at_the_graph_without_changing_it():
+    plain, probed = make_run(3), make_run(3, accuracies=[0.1, 0.2, 0.3, 0.4])
+    plain.go()
+    probed.go()
+    assert_equal(plain.synthetic.snapshot(), probed.synthetic.snapshot())
+    assert plain.history["loss"] == probed.history["loss"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("step", [0, 1])
+def test_an_epoch_that_is_not_finite_is_tried_again_from_the_state_before_it(value, step):
+    synthetic = small_graph()
+    seen = []
+
+    def spoil(k, t):
+        return value if (k, t) == (1, step) and synthetic.rate > 0.3 else 1.0
+
+    heard = Recorder(
+        on_epoch=lambda run: seen.append(run.synthetic.snapshot()),
+        on_retry=lambda run: seen.append((run.synthetic.snapshot(), run.rate)),
+    )
+    run = make_run(3, spoil=spoil, synthetic=synthetic, callbacks=[heard])
+    run.go()
+    after_first, (once, half), (twice, quarter), *_ = seen
+    assert (half, quarter) == (0.5, 0.25)
+    assert_equal(once, after_first)  # X', Φ and every moment, bit for bit
+    assert_equal(twice, after_first)
+    assert run.history["retried_epoch"] == [2, 2]
+    assert len(run.history["loss"]) == run.epoch == 3
+    assert all(math.isfinite(loss) for loss in run.history["loss"])
+    assert [event for event in heard.events if event[0] == "on_retry"] == [("on_retry", 1, 0)] * 2
+
+
+def test_after_a_retry_the_rates_are_halved_and_the_rest_is_as_if_nothing_had_been():
+    synthetic = small_graph()
+    spoiled = make_run(1, spoil=lambda k, t: math.nan if synthetic.rate == 1 else 1.0, synthetic=synthetic)
+    spoiled.go()
+    slow = make_run(1)
+    slow.synthetic.slow_down(0.5)
+    slow.go()
+    assert_equal(spoiled.synthetic.snapshot(), slow.synthetic.snapshot())
+    fast = make_run(1)
+    fast.go()
+    moved, half = ((run.synthetic.x - small_graph().x).abs().mean() for run in (fast, spoiled))
+    assert 0.4 < half / moved < 0.6
+
+
+def test_a_gradient_that_is_not_finite_is_caught_though_the_loss_is():
+    synthetic = small_graph()
+
+    def match(k):
+        synthetic.learn(True, False)
+        loss = synthetic.x.square().sum()
+        if k == 1 and synthetic.rate == 1:
+            loss = loss + (synthetic.x[0] - synthetic.x[0]).abs().sqrt().sum()  # 0, with a slope of 0 · ∞
+        assert loss.isfinite()
+        synthetic.update(loss)
+        yield loss.item()
+
+    run = Run(synthetic, match, epochs=3, steps=1, identity="")
+    run.go()
+    assert run.history["retried_epoch"] == [2]
+    assert bool(synthetic.x.isfinite().all())
+
+
+def test_a_run_that_stays_broken_is_given_up_with_a_sentence():
+    retries = []
+    heard = Recorder(on_retry=lambda run: retries.append(run.rate))
+    run = make_run(5, spoil=lambda k, t: math.nan if k == 2 else 1.0, callbacks=[heard])
+    with pytest.raises(GcondError, match=r"^condensing diverged in epoch 3, even at 0\.0039 times .* smaller lr_"):
+        run.go()
+    assert retries == [0.5**i for i in range(1, MOST_RETRIES + 1)]
+    assert run.history["retried_epoch"] == [3] * MOST_RETRIES
+    assert heard.names()[-1] == "on_retry"
+
+
+def test_each_epoch_has_its_own_retries():
+    """Trouble in many epochs is not the same as an epoch that never works."""
+    synthetic = small_graph()
+    spoil = lambda k, t: math.nan if synthetic.rate > 0.5 ** (k + 1) else 1.0  # noqa: E731
+    run = make_run(MOST_RETRIES + 3, spoil=spoil, synthetic=synthetic)
+    run.go()
+    assert run.history["retried_epoch"] == list(range(1, MOST_RETRIES + 4))
+
+
+def test_a_snapshot_stays_what_it_was_while_the_run_goes_on():
+    kept = []
+    run = make_run(3, callbacks=[Recorder(on_epoch=lambda run: kept.append(run.snapshot()))])
+    run.go()
+    for epoch, (tensors, state) in enumerate(kept, 1):
+        assert state["epoch"] == len(state["losses"]) == epoch
+        assert not torch.equal(tensors["x"], run.synthetic.x) or epoch == 3
+
+
+@pytest.mark.parametrize("missing", ["epoch", "losses", "probes", "retried", "rate", "seconds", "x", "phi.score"])
+def test_a_state_that_lacks_something_is_refused(missing):
+    run = make_run(2)
+    run.go()
+    tensors, state = run.snapshot()
+    without = [{key: value for key, value in part.items() if key != missing} for part in (tensors, state)]
+    with pytest.raises(GcondError, match="damaged"):
+        make_run(2).restore(*without)
+
+
+def interrupt_after(epoch):
+    """A callback that dies after ``epoch``, and the snapshot it took on the way."""
+    taken = []
+
+    def die(run):
+        if run.epoch == epoch:
+            taken.append(run.snapshot())
+            raise KeyboardInterrupt
+
+    return Recorder(on_epoch=die), taken
+
+
+@pytest.mark.parametrize("epoch", range(1, 6))
+@pytest.mark.parametrize("patience", [0, 2])
+def test_interrupted_after_any_epoch_and_restored_equals_uninterrupted(epoch, patience):
+    """With a retry in the third epoch, so that some interruptions come before it and some after."""
+    accuracies = {0: 0.2, 1: 0.5, 2: 0.5, 3: 0.4, 4: 0.4, 5: 0.4}
+
+    def make(**options):
+        synthetic = small_graph()
+        spoil = lambda k, t: math.inf if (k, t) == (2, 1) and synthetic.rate == 1 else 1.0  # noqa: E731
+        run = Run(
+            synthetic,
+            approaching(synthetic, spoil=spoil),
+            epochs=5,
+            steps=2,
+            identity="toy",
+            probe=lambda: accuracies[run.epoch],
+            patience=patience,
+            **options,
+        )
+        return run
+
+    whole = make()
+    whole.go()
+    if epoch > whole.epoch:
+        assert whole.reason.startswith("the validation probe")
+        return
+    killer, taken = interrupt_after(epoch)
+    with pytest.raises(KeyboardInterrupt):
+        make(callbacks=[killer]).go()
+    heard = Recorder(on_start=lambda run: run.restore(*taken[0]))
+    resumed = make(callbacks=[heard])
+    resumed.go()
+    assert_equal(resumed.synthetic.snapshot(), whole.synthetic.snapshot())
+    assert resumed.history == whole.history
+    assert (resumed.epoch, resumed.rate, resumed.reason) == (whole.epoch, whole.rate, whole.reason)
+    assert heard.names()[:2] in (["on_start", "on_step"], ["on_start", "on_stop"])  # not probed again
+
+
+def test_what_a_callback_stopped_goes_on_when_it_is_restored():
+    whole = make_run(4)
+    whole.go()
+    taken = []
+    stopper = Recorder(on_epoch=lambda run: run.stop("later"), on_stop=lambda run: taken.append(run.snapshot()))
+    make_run(4, callbacks=[stopper]).go()
+    resumed = make_run(4, callbacks=[Recorder(on_start=lambda run: run.restore(*taken[0]))])
+    resumed.go()
+    assert_equal(resumed.synthetic.snapshot(), whole.synthetic.snapshot())
+    assert resumed.history == whole.history
+
+
+def test_seconds_before_an_interruption_are_counted():
+    run = make_run(1)
+    run.go()
+    tensors, state = run.snapshot()
+    resumed = make_run(1)
+    resumed.restore(tensors, state | {"seconds": [1000.0, 900.0]})
+    assert resumed.seconds[0] >= 1000
+    assert resumed.seconds[1] >= 900
+    assert resumed.earlier == (1000.0, 900.0)

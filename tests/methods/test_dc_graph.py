@@ -1,0 +1,61 @@
+"""DC-Graph: condensed without the graph."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from gcond import methods, settings
+from gcond.condensing import condense
+from gcond.errors import GcondError
+from gcond.methods.base import Task
+from gcond.methods.dc_graph import DCGraph
+from gcond.sparse import Identity, dense
+
+QUICK = {"epochs": 3, "outer": 3, "inner": 2, "hidden": 8, "probe_every": 0}
+
+
+def run(graph, **changes):
+    return condense(graph, method="dc-graph", nodes=9, **QUICK | changes)
+
+
+@pytest.mark.parametrize("backbone", ["sgc", "gcn", "sage", "appnp", "cheby"])
+@pytest.mark.parametrize("init", ["sample", "k-center", "means", "noise"])
+def test_the_graph_is_never_looked_at(backbone, init, make_graph):
+    """Other edges, the same result: nothing of them is in it."""
+    graph = make_graph()
+    other = dataclasses.replace(graph, adjacency=make_graph(seed=1).adjacency)
+    first, second = (run(each, backbone=backbone, init=init) for each in (graph, other))
+    assert torch.equal(first.x, second.x)
+    assert first.num_edges == second.num_edges == 0
+
+
+def test_the_probe_tests_on_the_graph(make_graph):
+    graph = make_graph()
+    other = dataclasses.replace(graph, adjacency=make_graph(seed=1).adjacency)
+    histories = [run(each, probe_every=1, probe_share=0.99).provenance.history for each in (graph, other)]
+    assert histories[0]["loss"] == histories[1]["loss"]
+    assert histories[0]["probe"] != histories[1]["probe"]
+
+
+def test_what_is_matched_are_the_labelled_nodes_alone(graph):
+    train = graph.view("train")
+    task = Task(train, graph.view("val"), 3, torch.tensor([3, 3, 3]), 0)
+    view = DCGraph().source_view(task)
+    assert view.inputs.adjacency == Identity()
+    assert torch.equal(dense(view.inputs.x), dense(graph.x)[graph.train_mask])
+    assert torch.equal(view.y, graph.y[graph.train_mask])
+    assert torch.equal(view.source_index, graph.train_mask.nonzero().squeeze(1))
+
+
+def test_a_propagated_start_is_refused():
+    with pytest.raises(GcondError, match="method 'dc-graph': init must not be propagated-means here"):
+        settings.build(methods.find("dc-graph"), {"init": "propagated-means"}, "method 'dc-graph'")
+
+
+def test_sampling_has_nothing_to_sample(make_graph):
+    graph = make_graph()
+    found = {run(graph, sampling=sampling, backbone="gcn").x.sum().item() for sampling in ("never", "always", "auto")}
+    assert len(found) == 1

@@ -1,0 +1,285 @@
+"""GCond from the outside: its settings, its schedules, its structure, and graphs that would break it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import scipy.sparse
+import torch
+
+from gcond import methods, settings
+from gcond.artefact import CondensedGraph
+from gcond.callbacks import Callback
+from gcond.condensing import condense
+from gcond.errors import GcondError
+from gcond.inputs import Inputs
+from gcond.matching.probe import Probe
+from gcond.matching.structure import PairwiseMLP, sparsify
+from gcond.methods.gcond import GCond
+from gcond.sparse import SparseMatrix
+from gcond.view import View
+
+BACKBONES = ["sgc", "gcn", "sage", "appnp", "cheby"]
+QUICK = {"epochs": 2, "outer": 2, "inner": 2, "hidden": 8, "structure_hidden": 8, "probe_every": 0, "delta": 0.0}
+
+
+def run(graph, nodes=9, seed=0, callbacks=(), **changes):
+    return condense(graph, method="gcond", nodes=nodes, seed=seed, callbacks=callbacks, **QUICK | changes)
+
+
+class Watch(Callback):
+    """X' and Φ at the start and after every epoch."""
+
+    def __init__(self):
+        self.states = []
+
+    def on_start(self, run):
+        self.states.append(run.synthetic.learned())
+
+    on_epoch = on_start
+
+    def moved(self):
+        """For every epoch, whether X' and whether Φ changed in it."""
+        pairs = zip(self.states, self.states[1:], strict=False)
+        return [
+            tuple(
+                any(not torch.equal(before[key], after[key]) for key in before if key.startswith(part))
+                for part in ("x", "phi")
+            )
+            for before, after in pairs
+        ]
+
+
+REFUSED = [
+    ({"epochs": 0}, "epochs must be positive"),
+    ({"outer": 0}, "outer must be positive"),
+    ({"inner": -1}, "inner must not be negative"),
+    ({"batch": 0}, "batch must be positive"),
+    ({"lr_model": 0}, "lr_model must be positive"),
+    ({"lr_features": -1.0}, "lr_features must be positive"),
+    ({"lr_features": "fast"}, "lr_features"),
+    ({"lr_features": math.nan}, "lr_features"),
+    ({"lr_model": math.inf}, "lr_model=inf is not usable: it must be a finite number"),
+    ({"lr_structure": 0}, "lr_structure positive"),
+    ({"edge_bias": math.nan}, "edge_bias"),
+    ({"structure_hidden": 0}, "structure_hidden must be at least 1"),
+    ({"backbone": "transformer"}, "backbone='transformer' is not usable: input should be 'sgc', 'gcn'"),
+    ({"backbone": "gat"}, "backbone='gat' is not usable"),
+    ({"layers": 0}, "layers and hidden must be at least 1"),
+    ({"hidden": 0}, "layers and hidden must be at least 1"),
+    ({"layers": 1.5}, "layers=1.5 is not usable"),
+    ({"hops": 0}, "hops must be at least 1"),
+    ({"hops": 2, "backbone": "gcn"}, "backbone 'gcn' has no setting 'hops'"),
+    ({"hops": 2, "backbone": "sage"}, "backbone 'sage' has no setting 'hops'"),
+    ({"hops": 2, "backbone": "cheby"}, "backbone 'cheby' has no setting 'hops'"),
+    ({"distance": "manhattan"}, "distance='manhattan' is not usable"),
+    ({"init": "zeros"}, "init='zeros' is not usable"),
+    ({"sampling": "sometimes"}, "sampling='sometimes' is not usable"),
+    ({"fanout": ()}, "a fan-out needs at least one size"),
+    ({"fanout": (5, 0)}, "each must be at least 1"),
+    ({"fanout": "5,many"}, "fanout"),
+    ({"memory": "a lot"}, "memory 'a lot' is not a size"),
+    ({"probe_every": -1}, "probe_every must not be negative"),
+    ({"probe_share": 0}, "probe_share must be above 0 and below 1"),
+    ({"probe_share": 1}, "probe_share must be above 0 and below 1"),
+    ({"patience": -1}, "patience must not be negative"),
+    ({"structure": "graph"}, "structure='graph' is not usable"),
+    ({"schedule": "random"}, "schedule='random' is not usable"),
+    ({"features_epochs": 0}, "features_epochs and structure_epochs must be at least 1"),
+    ({"structure_epochs": 0}, "features_epochs and structure_epochs must be at least 1"),
+    ({"delta": 1.0}, "delta must be at least 0 and below 1"),
+    ({"delta": -0.1}, "delta must be at least 0 and below 1"),
+    ({"delta": math.nan}, "delta"),
+    ({"sparsify": "prune"}, "sparsify='prune' is not usable"),
+    ({"class_weights": "perhaps"}, "class_weights='perhaps' is not usable"),
+    ({"epoch": 3}, "has no setting 'epoch'; did you mean 'epochs'"),
+]
+
+
+@pytest.mark.parametrize(("values", "reason"), REFUSED)
+def test_bad_settings_are_refused_with_one_sentence(values, reason):
+    with pytest.raises(GcondError) as error:
+        settings.build(methods.find("gcond"), values, "method 'gcond'")
+    sentence = str(error.value)
+    assert reason.split(";")[0] in sentence
+    assert "\n" not in sentence
+    assert sentence.startswith("method 'gcond'")
+
+
+def test_settings_from_text_as_the_command_line_gives_them():
+    values = {"epochs": "7", "lr_features": "0.5", "layers": "3", "fanout": "4,3,2", "class_weights": "false"}
+    built = settings.build(GCond, values | {"backbone": "gcn"}, "method 'gcond'")
+    assert (built.epochs, built.lr_features, built.layers, built.fanout) == (7, 0.5, 3, (4, 3, 2))
+    assert built.class_weights is False
+    assert settings.build(GCond, {"lr_features": "auto"}, "").lr_features == "auto"
+    assert settings.build(GCond, {"fanout": "8"}, "").fanout == (8,)
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("layers", range(1, 7))
+def test_every_backbone_at_every_depth(backbone, layers, make_graph):
+    result = run(make_graph(), backbone=backbone, layers=layers, epochs=1)
+    assert bool(result.x.isfinite().all())
+    assert all(math.isfinite(loss) for loss in result.provenance.history["loss"])
+    assert result.num_nodes == 9
+
+
+@pytest.mark.parametrize("backbone", ["sgc", "appnp"])
+def test_hops_are_the_backbone_s(backbone, make_graph):
+    graph = make_graph()
+    assert len({run(graph, backbone=backbone, hops=hops).sha256 for hops in (1, 2, 3)}) == 3
+    assert GCond(backbone=backbone, hops=4).model().reach == 4
+
+
+@pytest.mark.parametrize("structure", ["mlp", "free"])
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [("structure-first", "SXXSXX"), ("features-first", "XXSXXS"), ("joint", "BBBBBB")],
+)
+def test_x_and_phi_take_turns(schedule, expected, structure, make_graph):
+    watch = Watch()
+    run(
+        make_graph(),
+        callbacks=[watch],
+        epochs=6,
+        schedule=schedule,
+        structure=structure,
+        features_epochs=2,
+        structure_epochs=1,
+    )
+    names = {(True, False): "X", (False, True): "S", (True, True): "B"}
+    assert "".join(names[turn] for turn in watch.moved()) == expected
+
+
+@pytest.mark.parametrize("structure", ["mlp", "free"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_directed_source_gives_a_directed_graph(structure, directed, setting, make_graph):
+    graph = make_graph(setting, directed=directed, weighted=True)
+    adjacency = run(graph, structure=structure, schedule="joint", lr_structure=0.1).adjacency()
+    assert int((adjacency > 0).sum()) == 72
+    assert torch.equal(adjacency, adjacency.T) != directed
+    assert not adjacency.diagonal().any()
+    assert bool((adjacency <= 1).all())
+
+
+@pytest.mark.parametrize("sparsify_by", ["threshold", "shrink"])
+def test_sparsification_is_done_once_to_the_learned_structure(sparsify_by, make_graph):
+    graph = make_graph()
+    options = {"edge_bias": 0.0, "schedule": "joint", "lr_structure": 0.5}
+    whole = run(graph, **options).adjacency()
+    delta = float(whole[whole > 0].median())
+    found = run(graph, **options, delta=delta, sparsify=sparsify_by).adjacency()
+    assert torch.equal(found, sparsify(whole, delta, shrink=sparsify_by == "shrink"))
+    assert 0 < int((found > 0).sum()) < 72
+    kept = whole[found > 0]
+    assert bool((kept > delta).all())
+    torch.testing.assert_close(found[found > 0], kept - (delta if sparsify_by == "shrink" else 0))
+
+
+def test_the_file_keeps_what_makes_the_structure(make_graph, tmp_path):
+    """A' comes out of the saved Φ and X' again."""
+    result = run(make_graph(), schedule="joint", edge_bias=0.0)
+    result.save(tmp_path / "small")
+    back = CondensedGraph.load(tmp_path / "small")
+    again = PairwiseMLP(8).adjacency(back.structure, back.x)
+    torch.testing.assert_close(again, back.adjacency(), rtol=1e-4, atol=1e-6)
+
+
+def test_the_probe_looks_at_the_graph_that_is_shipped(make_graph):
+    graph = make_graph()
+    options = {"edge_bias": 0.0, "probe_every": 1, "probe_share": 0.99, "epochs": 3, "delta": 0.5}
+    result = run(graph, **options)
+    history = result.provenance.history
+    everyone = torch.arange(9)
+    shipped = View(Inputs(result.x, result.adjacency()), everyone, result.y, everyone)
+    assert Probe(graph.view("val"), 3, 0).accuracy(shipped) == pytest.approx(max(history["probe"]))
+    assert history["probe_epoch"] == [0, 1, 2, 3]
+
+
+def test_the_result_is_the_best_by_the_probe(make_graph):
+    """Rates that are far too high ruin the graph as soon as X' has its turn."""
+    graph = make_graph(sizes=(80, 80, 80))
+    options = {"lr_features": 100.0, "structure_epochs": 1, "features_epochs": 3}
+    result = run(graph, probe_every=1, probe_share=0.99, epochs=4, **options)
+    history = result.provenance.history
+    assert history["probe"][1] > max(history["probe"][2:])
+    assert result.sha256 == run(graph, epochs=1, **options).sha256
+
+
+def test_class_weights_are_the_shares_of_the_nodes(make_graph):
+    """With one class far larger than the others, they change what is learned."""
+    graph = make_graph(sizes=(120, 24, 24))
+    assert run(graph, nodes=12, class_weights=True).sha256 != run(graph, nodes=12, class_weights=False).sha256
+    even = make_graph(sizes=(40, 40, 40))
+    assert run(even, class_weights=True).sha256 == run(even, class_weights=False).sha256
+
+
+@pytest.mark.parametrize("distance", ["column-cosine", "cosine", "mse"])
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_every_distance_goes_down(distance, backbone, make_graph):
+    losses = []
+
+    class Losses(Callback):
+        def on_step(self, run):
+            losses.append(run.loss)
+
+    run(
+        make_graph(),
+        callbacks=[Losses()],
+        distance=distance,
+        backbone=backbone,
+        epochs=1,
+        outer=25,
+        inner=0,
+        schedule="joint",
+        init="noise",
+        lr_features=0.05,
+    )
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
+def test_the_unit_of_the_features_does_not_matter(scale, make_graph):
+    """By default the rates follow the features' scale, so nothing collapses or bursts."""
+    graph = make_graph()
+    scaled = dataclasses.replace(graph, x=graph.x * scale)
+    result = run(scaled, epochs=3, init="sample", schedule="joint")
+    assert bool(result.x.isfinite().all())
+    assert result.provenance.history["retried_epoch"] == []
+    start = run(scaled, epochs=1, init="sample", schedule="structure-first").x
+    moved = float((result.x - start).abs().mean() / start.abs().mean())
+    assert 1e-3 < moved < 1
+
+
+def test_features_that_are_all_zero_do_not_break_it(make_graph):
+    graph = make_graph()
+    result = run(dataclasses.replace(graph, x=torch.zeros_like(graph.x)), schedule="joint")
+    assert bool(result.x.isfinite().all())
+    assert result.provenance.history["retried_epoch"] == []
+
+
+@pytest.mark.parametrize("sampling", ["never", "always"])
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_a_source_without_edges(backbone, sampling, make_graph):
+    graph = make_graph()
+    empty = scipy.sparse.csr_matrix((graph.num_nodes, graph.num_nodes), dtype="float32")
+    bare = dataclasses.replace(graph, adjacency=SparseMatrix.from_scipy(empty, symmetric=True))
+    result = run(bare, backbone=backbone, sampling=sampling)
+    assert bool(result.x.isfinite().all())
+    assert result.provenance.history["retried_epoch"] == []
+
+
+def test_without_validation_nodes_only_the_probe_is_missing(make_graph):
+    graph = make_graph()
+    blind = dataclasses.replace(graph, val_mask=torch.zeros_like(graph.val_mask))
+    assert bool(run(blind).x.isfinite().all())
+    with pytest.raises(GcondError, match="no validation node to probe on"):
+        run(blind, probe_every=1)
+
+
+def test_defaults_do_better_than_chance(make_graph):
+    graph = make_graph(sizes=(60, 60, 60))
+    result = condense(graph, method="gcond", nodes=6, epochs=5, hidden=16, structure_hidden=16)
+    assert max(result.provenance.history["probe"]) > 0.6
