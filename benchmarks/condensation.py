@@ -30,7 +30,6 @@ from gcond.errors import GcondError
 from gcond.graph import SourceGraph
 from gcond.matching.distance import distance
 from gcond.matching.gradients import by_columns, class_gradients
-from gcond.matching.initial import initial_features
 from gcond.matching.inner import train_backbone
 from gcond.matching.optimiser import Adam
 from gcond.matching.real import real_side
@@ -72,9 +71,7 @@ def start(graph: SourceGraph, method: GCond, nodes: int) -> tuple[Task, Syntheti
     """What a method is given, and X' and Φ where they start."""
     quota = nodes_per_class(nodes, graph.class_counts())
     task = Task(graph.view("train"), graph.view("val"), graph.num_classes, quota, seed=0)
-    x, structure = initial_features(task, method.init, method.init_hops), method.structure_for(task)
-    phi = structure.init(len(x), x.shape[1], generator(0, "structure"))
-    return task, Synthetic(x, task.labels, structure, phi, method.rates(x))
+    return task, method.start(task, "sample")
 
 
 class Clock(Callback):
@@ -208,7 +205,8 @@ def timed(spent: dict[str, float], name: str) -> Iterator[None]:
 class UntilPaper(Callback):
     """At the start and every new best probe, the test accuracy of a GCN on the graph; the clock stands still for it.
 
-    The start counts for nothing, since nothing has been matched there, but is shown beside the rest. To stop by the test nodes is for telling the time alone: such a score is the best of several looks.
+    The start counts for nothing, since nothing has been matched there, but is shown beside the rest. To stop by
+    the test nodes is for telling the time alone: such a score is the best of several looks.
     """
 
     def __init__(self, graph: SourceGraph, method: GCond) -> None:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from gcond.cli.common import DEFAULTS, Common, DirectedOption, SettingOption
 from gcond.cli.evaluate import changed
+from gcond.cli.watching import learned_facts
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
             "budget": f"{graph.num_nodes:,} nodes" + (f", {percent(ratio, 2)} %" if ratio is not None else ""),
             "setting": p.setting + (", directed" if p.directed else ""),
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",
+            "grown from": f"sha256 {p.grown_from[:12]}…" if p.grown_from else "",
+            **learned_facts(p),
             "features": str(p.transform.get("kind", "")).replace("none", ""),
             "cost": ", ".join(cost),
             "reduction": smaller,

@@ -31,6 +31,10 @@ class Structure(ABC):
         """What the file keeps, so that A' can be made again for more nodes."""
         return {}
 
+    def block_bytes(self, nodes: int) -> int | None:
+        """Memory for what is made of pairs of nodes beside A' itself; ``None`` where there is no A'."""
+        return None
+
     def work(self, nodes: int, features: int) -> float:
         """Making A' and differentiating it once, see :mod:`gcond.matching.work`."""
         return 0
@@ -61,6 +65,9 @@ class FreeStructure(Structure):
 
     def adjacency(self, parameters: Parameters, x: Tensor) -> Adjacency:
         return _weights(parameters["score"], self.symmetric)
+
+    def block_bytes(self, nodes: int) -> int:
+        return 0
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,10 @@ class PairwiseMLP(Structure):
         mean1, variance1 = pair_statistics(left, right, parameters["weight1"], rows)
         fixed = {"mean0": mean, "variance0": variance, "mean1": mean1, "variance1": variance1}
         return {key: tensor.detach().clone() for key, tensor in (parameters | fixed).items()}
+
+    def block_bytes(self, nodes: int) -> int:
+        whole = TENSORS_A_PAIR * nodes * nodes * self.hidden * 4
+        return whole if self.memory is None else min(whole, self.memory)
 
     def work(self, nodes: int, features: int) -> float:
         return 3 * nodes * self.hidden * (nodes * self.hidden + 2 * features)

@@ -19,6 +19,7 @@ from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.initial import Init, initial_features, root_mean_square
 from gcond.matching.inner import train_backbone
 from gcond.matching.loop import Run
+from gcond.matching.memory import check_memory, estimate
 from gcond.matching.optimiser import Adam
 from gcond.matching.probe import Probe, probe_interval
 from gcond.matching.real import Batches, Sampling, real_side
@@ -149,6 +150,9 @@ class GradientMatching(Method):
     def start(self, task: Task, init: Init) -> Synthetic:
         """X' and Φ before anything is learned."""
         structure = self.structure_for(task)
+        labelled, features = len(task.train.nodes), task.train.inputs.num_features
+        blocks = structure.block_bytes(int(task.quota.sum()))
+        check_memory(estimate(int(task.quota.sum()), features, labelled, blocks=blocks))
         x = initial_features(task, init)
         phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
         return Synthetic(x, task.labels, structure, phi, self.rates(x)).to(task.train.y.device)
