@@ -46,7 +46,7 @@ OF_THE_STRUCTURE = (
 )
 
 START: Init = "sample"
-"""Where new nodes start if the method would have tried several starts: beside nodes that are good already, any will do."""
+"""Where new nodes start if the method would have tried several starts: beside good nodes, any will do."""
 
 
 def grow(

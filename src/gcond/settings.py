@@ -31,11 +31,13 @@ def build(cls: type[T], values: Mapping[str, Any], what: str) -> T:
         settings = TypeAdapter(cls).validate_python({key: _listed(fields[key], value) for key, value in values.items()})
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        reason = first["msg"].removeprefix("Value error, ")
-        if not where:  # said by the dataclass itself, of several fields or of one that it names
-            raise GcondError(f"{what}: {reason}") from None
-        raise GcondError(f"{what}: setting {where}={first['input']!r} is not usable: {_lower_first(reason)}") from None
+        if not first["loc"]:  # said by the dataclass itself, of several fields or of one that it names
+            raise GcondError(f"{what}: {first['msg'].removeprefix('Value error, ')}") from None
+        where = first["loc"][0]
+        # A field of more than one type has a reason for each.
+        reasons = [_lower_first(each["msg"]) for each in error.errors() if each["loc"][:1] == (where,)]
+        reason = ", or ".join(dict.fromkeys(reasons))
+        raise GcondError(f"{what}: setting {where}={first['input']!r} is not usable: {reason}") from None
     for key, value in as_dict(settings).items():
         if isinstance(value, float) and not math.isfinite(value):
             raise GcondError(f"{what}: setting {key}={value} is not usable: it must be a finite number")

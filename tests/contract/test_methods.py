@@ -160,7 +160,7 @@ def test_test_labels_are_never_read(name, setting, make_graph):
 def test_probing_reads_validation_labels_and_nothing_of_the_test(name, graph, brief_probes):
     if "probe_every" not in quick(name):
         return  # what probes nothing is covered by the tests around
-    options = {"probe_every": 1, "probe_share": 0.99}
+    options = {"probe_every": 1, "probe_share": 0.99, "init": "sample"}
     clean = run(graph, name, **options)
     poisoned = [poison_labels(graph, graph.test_mask)]
     if graph.setting == "inductive":

@@ -29,6 +29,8 @@ class DCGraph(GradientMatching):
         "Zhao et al., Dataset Condensation with Gradient Matching, ICLR 2021; Jin et al., ICLR 2022, for the variant"
     )
 
+    auto_rate: ClassVar[float] = 0.01
+
     init: Init | Literal["auto"] = "sample"
     """Where X' starts; anything propagated would let the graph in."""
 

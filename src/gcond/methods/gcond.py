@@ -56,7 +56,8 @@ class GradientMatching(Method):
     """What a step may change X' by, as a share of the root mean square that it starts with (released: 0.01 to 0.1)."""
 
     epochs: int = 60
-    """At most so many fresh backbones, K in Algorithm 1 (released: 600; ours stops by the probe)."""
+    """At most so many fresh backbones, K in Algorithm 1 (released: 600; ours stops by the probe).
+    0 gives the start itself, to compare with."""
     outer: int = 20
     """Matching steps for each of them, T (released: 20 for the citation graphs)."""
     inner: int = 15
@@ -89,7 +90,7 @@ class GradientMatching(Method):
     """Neighbours drawn a node, hop by hop (released, for two layers)."""
     fanout_scaled: bool = True
     """Weigh sampled neighbours so that sums are right on average; ``False`` is what the released code does."""
-    memory: str = "1GB"
+    memory: str = "2GB"
     """What the largest intermediate results may take; more work is done in blocks or batches beyond it."""
     probe_every: int = 5
     """Epochs between two validation probes; 0 turns them and early stopping off, and the last state is kept."""
@@ -99,13 +100,18 @@ class GradientMatching(Method):
     """Stop after so many probes without a better one; 0 never stops early."""
 
     def __post_init__(self) -> None:
-        positive = {"epochs": self.epochs, "outer": self.outer, "batch": self.batch, "lr_model": self.lr_model}
+        positive = {"outer": self.outer, "batch": self.batch, "lr_model": self.lr_model}
         if self.lr_features != "auto":
             positive["lr_features"] = self.lr_features
         for name, value in positive.items():
             if value <= 0:
                 raise ValueError(f"{name} must be positive")
-        for name, value in {"inner": self.inner, "probe_every": self.probe_every, "patience": self.patience}.items():
+        for name, value in {
+            "epochs": self.epochs,
+            "inner": self.inner,
+            "probe_every": self.probe_every,
+            "patience": self.patience,
+        }.items():
             if value < 0:
                 raise ValueError(f"{name} must not be negative")
         if not 0 < self.probe_share < 1:
