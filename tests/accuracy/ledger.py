@@ -64,8 +64,8 @@ A GCN trained on what each method selects, 5 selections (SEED 0 to 4) × 10 runs
 _LEARNED_TEXT = """## Learned graphs
 
 A GCN trained on what each method learns with its default settings, 5 graphs (SEED 0 to 4) × 10 runs (from
-START = 10 · SEED; 5 runs for gcond-x, 3 for start, dc-graph and dc). `start` is what gcond-x starts from, centres of propagated
-features with nothing matched yet (`--method gcond-x --set epochs=0`); `dc` is dc-graph scored without the graph
+START = 10 · SEED; 5 runs for gcond-x, 3 for start, dc-graph and dc). `start` is what gcond-x starts from, centres of
+propagated features with nothing matched yet (`--method gcond-x --set epochs=0`); `dc` is dc-graph scored without the graph
 (MODEL mlp, else gcn). *CPU s* is the mean cost of one condensation, probes included.
 
 `gcond condense DATASET --method METHOD --nodes NODES --seed SEED -o FILE`, then

@@ -11,7 +11,7 @@ import torch
 
 from gcond import methods, settings
 from gcond.artefact import CondensedGraph
-from gcond.callbacks import Callback
+from gcond.callbacks import Callback, Checkpoint
 from gcond.condensing import condense
 from gcond.errors import GcondError
 from gcond.inputs import Inputs
@@ -53,7 +53,7 @@ class Watch(Callback):
 
 
 REFUSED = [
-    ({"epochs": 0}, "epochs must be positive"),
+    ({"epochs": -1}, "epochs must not be negative"),
     ({"outer": 0}, "outer must be positive"),
     ({"inner": -1}, "inner must not be negative"),
     ({"batch": 0}, "batch must be positive"),
@@ -284,3 +284,57 @@ def test_defaults_do_better_than_chance(make_graph):
     graph = make_graph(sizes=(60, 60, 60))
     result = condense(graph, method="gcond", nodes=6, epochs=5, hidden=16, structure_hidden=16)
     assert max(result.provenance.history["probe"]) > 0.6
+
+
+class Runs(Callback):
+    """The starts of all runs it is told of, trials included, and the epochs each began at."""
+
+    follows_trials = True
+
+    def __init__(self, stop_after=None):
+        self.seen = []
+        self.stop_after = stop_after
+
+    def on_start(self, run):
+        self.seen.append((run.start, run.epoch, run.epochs))
+
+    def on_epoch(self, run):
+        if run.epochs == 4 and run.epoch == self.stop_after:
+            raise KeyboardInterrupt
+
+
+def test_auto_goes_on_with_the_start_that_probes_better(graph):
+    tried = {}
+    for init in ("sample", "propagated-means"):
+        found = run(graph, init=init, epochs=5, probe_every=5, patience=0).provenance.history
+        tried[init] = found["probe"][-1]
+    runs = Runs()
+    result = run(graph, callbacks=[runs], epochs=4, probe_every=2)
+    assert [start for start, _, _ in runs.seen[:2]] == ["sample", "propagated-means"]
+    (start, epoch, epochs) = runs.seen[2]
+    assert (start, epoch, epochs) == (max(tried, key=tried.__getitem__), 0, 4)
+    assert result.sha256 == run(graph, init=start, epochs=4, probe_every=2).sha256
+
+
+def test_a_resumed_run_does_not_choose_its_start_again(graph, tmp_path):
+    place = tmp_path / "state"
+    options = {"epochs": 4, "probe_every": 2}
+    with pytest.raises(KeyboardInterrupt):
+        run(graph, callbacks=[Checkpoint(place, 0), Runs(stop_after=2)], **options)
+    runs = Runs()
+    resumed = run(graph, callbacks=[Checkpoint(place, 0, resume=True), runs], **options)
+    assert len(runs.seen) == 1
+    assert runs.seen[0][1] == 2
+    assert resumed.sha256 == run(graph, **options).sha256
+
+
+def test_no_epochs_give_the_start(graph):
+    result = run(graph, epochs=0, init="sample", probe_every=1)
+    assert result.provenance.history["loss"] == []
+    assert all(any(torch.equal(row, real) for real in graph.x[graph.train_mask]) for row in result.x)
+
+
+def test_what_does_not_fit_is_refused_before_it_is_begun(graph, monkeypatch):
+    monkeypatch.setattr("gcond.matching.memory.available_bytes", lambda: 1000)
+    with pytest.raises(GcondError, match=r"condensing takes about .* GB, and 0\.0 GB are free: ask for fewer nodes"):
+        run(graph)

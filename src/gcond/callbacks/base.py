@@ -16,6 +16,13 @@ class Callback:
     a run: with or without callbacks, the same seed gives the same graph.
     """
 
+    follows_trials = False
+    """Whether it is also told of the short runs by which a method chooses its start."""
+
+    def recall_start(self, identity: str) -> str | None:
+        """The start that an interrupted run of this ``identity`` had chosen, if it is about to be taken up."""
+        return None
+
     def on_start(self, run: Run) -> None:
         """Before the first epoch; a run that is taken up again is restored here."""
 

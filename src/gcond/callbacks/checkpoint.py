@@ -37,19 +37,13 @@ class Checkpoint(Callback):
         check_writable(self.path)
         if not self.resume:
             self.remove()  # an interruption before the first checkpoint would leave another run's to be taken up
-        if self.resume and self.path.exists():
-            tensors, metadata = read_tensors(self.path)
-            if metadata.get("kind") != KIND:
-                raise GcondError(f"'{self.path}' is not a checkpoint: give the one that the interrupted run wrote")
-            if metadata.get("identity") != run.identity:
-                raise GcondError(
-                    f"the checkpoint '{self.path}' is of another run: resume with the same source, method, settings, "
-                    "budget, seed and version of gcond, or remove the file to start anew"
-                )
-            if metadata.get("sha256") != _seal(tensors, metadata.get("run")):
-                raise GcondError(f"the checkpoint '{self.path}' is damaged: remove it to start anew")
-            run.restore(tensors, metadata["run"])
+        if (found := self._read(run.identity)) is not None:
+            run.restore(*found)
         self._last = time.monotonic()
+
+    def recall_start(self, identity: str) -> str | None:
+        found = self._read(identity)
+        return None if found is None else found[1].get("start") or None
 
     def on_epoch(self, run: Run) -> None:
         if time.monotonic() - self._last >= self.seconds:
@@ -63,6 +57,22 @@ class Checkpoint(Callback):
         metadata = {"kind": KIND, "identity": run.identity, "run": state, "sha256": _seal(tensors, state)}
         write_tensors(self.path, tensors, {"format": FORMAT_VERSION} | metadata)
         self._last = time.monotonic()
+
+    def _read(self, identity: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """The state to take up, if there is one and it is asked for; one that does not belong here is refused."""
+        if not self.resume or not self.path.exists():
+            return None
+        tensors, metadata = read_tensors(self.path)
+        if metadata.get("kind") != KIND:
+            raise GcondError(f"'{self.path}' is not a checkpoint: give the one that the interrupted run wrote")
+        if metadata.get("identity") != identity:
+            raise GcondError(
+                f"the checkpoint '{self.path}' is of another run: resume with the same source, method, settings, "
+                "budget, seed and version of gcond, or remove the file to start anew"
+            )
+        if metadata.get("sha256") != _seal(tensors, metadata.get("run")):
+            raise GcondError(f"the checkpoint '{self.path}' is damaged: remove it to start anew")
+        return tensors, metadata["run"]
 
     def remove(self) -> None:
         """Once the result is safe, the checkpoint has done its work."""

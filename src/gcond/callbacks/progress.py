@@ -19,6 +19,8 @@ class Progress(Callback):
     validation probes, the last and the best in per cent.
     """
 
+    follows_trials = True
+
     def __init__(self, tick: Tick, note: Callable[[str], None] | None = None, name: str = "condensing") -> None:
         self._tick = tick
         self._note = note or (lambda sentence: None)

@@ -35,6 +35,7 @@ class Run:
         epochs: int,
         steps: int,
         identity: str,
+        start: str = "",
         probe: Callable[[], float] | None = None,
         probe_every: int = 1,
         patience: int = 0,
@@ -47,6 +48,8 @@ class Run:
         """Outer steps an epoch."""
         self.identity = identity
         """What the state belongs to: method, settings, seed, budget, source, version."""
+        self.start = start
+        """The start that was chosen, where the method tried several."""
         self.epoch = 0
         """Epochs done."""
         self.step = 0
@@ -120,6 +123,7 @@ class Run:
             "probes": [[probe.epoch, probe.accuracy] for probe in self.probes],
             "retried": list(self._retried),
             "rate": self.rate,
+            "start": self.start,
             "seconds": [wall, cpu],
         }
 

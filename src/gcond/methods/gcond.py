@@ -149,8 +149,9 @@ class GradientMatching(Method):
         return adjacency
 
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
-        synthetic = self.start(task, self.init if self.init != "auto" else self.best_start(task))
-        self.learn(task, synthetic, callbacks)
+        init = self.init if self.init != "auto" else self.best_start(task, callbacks)
+        synthetic = self.start(task, init)
+        self.learn(task, synthetic, callbacks, start=init)
         return synthetic.finish(self.ship)
 
     def start(self, task: Task, init: Init) -> Synthetic:
@@ -163,18 +164,22 @@ class GradientMatching(Method):
         phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
         return Synthetic(x, task.labels, structure, phi, self.rates(x)).to(task.train.y.device)
 
-    def best_start(self, task: Task) -> Init:
+    def best_start(self, task: Task, callbacks: Sequence[Callback] = ()) -> Init:
         """The start from which a few epochs lead furthest, by the validation probe; without probes, the safer one."""
         if not self.probe_every:
             return STARTS[-1]
+        chosen = {callback.recall_start(task.identity) for callback in callbacks}
+        if known := [init for init in STARTS if init in chosen]:
+            return known[0]
+        followers = [callback for callback in callbacks if callback.follows_trials]
         trial = replace(self, epochs=TRIAL_EPOCHS, probe_every=TRIAL_EPOCHS, patience=0)
         reached = []
         for init in STARTS:
-            trial.learn(task, trial.start(task, init))
+            trial.learn(task, trial.start(task, init), followers, start=init)
             reached.append(task.notes.history["probe"][-1])
         return STARTS[reached.index(max(reached))]
 
-    def learn(self, task: Task, synthetic: Synthetic, callbacks: Sequence[Callback] = ()) -> None:
+    def learn(self, task: Task, synthetic: Synthetic, callbacks: Sequence[Callback] = (), *, start: str = "") -> None:
         """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source."""
         model, classes, y = self.model(), task.num_classes, synthetic.y
         sizes = torch.bincount(y, minlength=classes)
@@ -212,6 +217,7 @@ class GradientMatching(Method):
             epochs=self.epochs,
             steps=self.outer,
             identity=task.identity,
+            start=start,
             probe=probe if self.probe_every else None,
             probe_every=probe_interval(self.probe_every, self.probe_share, work, quick.work(synthetic.view())),
             patience=self.patience,
