@@ -37,7 +37,7 @@ from gcond.matching.synthetic import Synthetic
 from gcond.methods.base import Task
 from gcond.methods.gcond import GCond
 from gcond.models.gcn import GCN
-from gcond.resources import peak_rss_mb
+from gcond.resources import peak_rss_mb, reuse_memory
 from gcond.seeding import generator
 from gcond.sparse import dense
 from gcond.training import Recipe, accuracy, fit
@@ -312,9 +312,12 @@ def share(spent: tuple[str, dict[str, float]], piece: str) -> str:
 
 def main() -> None:
     torch.set_num_threads(1)
+    reuse_memory()  # as every gcond command does; it serves the literal one as well
     if "--part" in sys.argv:
         print(json.dumps(PARTS[sys.argv[-1]]()))
         return
+    if unknown := [word for word in sys.argv[1:] if word not in (*PARTS, "--quick")]:
+        sys.exit(f"'{unknown[0]}' is no part of this benchmark: choose among {', '.join(PARTS)}, or give none for all")
     results = {}
     for name in [part for part in PARTS if part in sys.argv] or PARTS:
         command = [sys.executable, __file__, *(["--quick"] if QUICK else []), "--part", name]

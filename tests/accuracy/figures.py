@@ -16,16 +16,23 @@ import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[2]
 # Okabe and Ito's colours, which stay apart for colour-blind readers; markers tell the lines apart in grey.
-STYLES = {"random": ("#0072B2", "o"), "herding": ("#D55E00", "s"), "k-center": ("#009E73", "^")}
+STYLES = {
+    "gcond": ("#D55E00", "o"),
+    "gcond-x": ("#E69F00", "v"),
+    "herding": ("#0072B2", "s"),
+    "k-center": ("#009E73", "^"),
+    "random": ("#56B4E9", "D"),
+}
 TITLES = {"cora": "Cora", "citeseer": "CiteSeer"}
 
 
 def draw(ledger: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(1, len(TITLES), figsize=(9, 3.4), layout="constrained")
     for axis, (dataset, title) in zip(axes, TITLES.items(), strict=True):
-        rows = [row for row in ledger["selection"].values() if row["dataset"] == dataset]
+        measured = [*ledger["learned"].values(), *ledger["selection"].values()]
+        rows = [row for row in measured if row["dataset"] == dataset]
         budgets = sorted({row["nodes"] for row in rows})
-        for shift, (method, (colour, marker)) in enumerate(STYLES.items(), -1):
+        for shift, (method, (colour, marker)) in enumerate(STYLES.items(), -2):
             mine = sorted((row for row in rows if row["method"] == method), key=lambda row: row["nodes"])
             axis.errorbar(
                 [budgets.index(row["nodes"]) + 0.06 * shift for row in mine],
@@ -49,4 +56,4 @@ def draw(ledger: dict[str, Any], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(json.loads((ROOT / "docs" / "results.json").read_text()), ROOT / "docs" / "images" / "selection.png")
+    draw(json.loads((ROOT / "docs" / "results.json").read_text()), ROOT / "docs" / "images" / "accuracy.png")

@@ -63,10 +63,10 @@ A GCN trained on what each method selects, 5 selections (SEED 0 to 4) × 10 runs
 
 _LEARNED_TEXT = """## Learned graphs
 
-A GCN trained on what each method learns with its default settings, 5 graphs (SEED 0 to 4) × 10 runs (from
-START = 10 · SEED; 5 runs for gcond-x, 3 for start, dc-graph and dc). `start` is what gcond-x starts from, centres of
-propagated features with nothing matched yet (`--method gcond-x --set epochs=0`); `dc` is dc-graph scored without the graph
-(MODEL mlp, else gcn). *CPU s* is the mean cost of one condensation, probes included.
+A GCN trained on what each method learns with its default settings: 5 graphs (SEED 0 to 4) × 10 runs (from
+START = 10 · SEED); gcond-x 5 × 5, start 5 × 1, dc-graph and dc 2 × 2. `start` is what gcond-x starts from, centres of
+propagated features with nothing matched yet (`--method gcond-x --set epochs=0`); `dc` is dc-graph scored without
+the graph (MODEL mlp, else gcn). *CPU s* is the mean cost of one condensation, probes included.
 
 `gcond condense DATASET --method METHOD --nodes NODES --seed SEED -o FILE`, then
 `gcond evaluate FILE --on DATASET --models MODEL --runs 10 --seed START --json`
@@ -74,20 +74,20 @@ propagated features with nothing matched yet (`--method gcond-x --set epochs=0`)
 
 _UNTUNED_TEXT = """## Graphs that nobody tuned for
 
-The same with 1 % of all nodes (`--ratio 1%`), 3 graphs × 2 runs (`--runs 2`), default settings.
+The same with 1 % of all nodes (`--ratio 1%`), 3 graphs × 1 run (`--runs 1`), default settings.
 """
 
 _VERSATILITY_TEXT = """## Backbones and test models
 
-Cora, 70 nodes, 2 graphs × 3 runs; rows of the paper's table are BACKBONE, its columns MODEL.
+Cora, 70 nodes, 1 graph × 2 runs; rows of the paper's table are BACKBONE, its columns MODEL.
 
 `gcond condense cora --nodes 70 --set backbone=BACKBONE --seed SEED -o FILE`, then
-`gcond evaluate FILE --on cora --models MODEL --runs 3 --seed START --json`
+`gcond evaluate FILE --on cora --models MODEL --runs 2 --seed START --json`
 """
 
 _ABLATION_TEXT = """## Ablations
 
-The middle budgets, 3 graphs × 5 runs; the settings are the default, `schedule=joint` and `structure=free`.
+The middle budgets, 2 graphs × 3 runs; the settings are the default, `schedule=joint` and `structure=free`.
 """
 
 
