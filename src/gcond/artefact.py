@@ -100,6 +100,8 @@ class Provenance:
     scores: tuple[Recorded, ...] = ()
     """What evaluation measured, one entry for each architecture, recipe and graph it was tested on."""
     gcond_version: str = ""
+    start: str = ""
+    """Where X' started, for methods that choose that themselves."""
     grown_from: str = ""
     """sha256 of the condensed graph that this one was grown from, if it was; seed and history are of the growth."""
 

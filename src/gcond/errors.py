@@ -7,3 +7,7 @@ class GcondError(ValueError):
     The message is one sentence that names the thing and says what would be right. The command line
     prints it and exits with code 2; every other exception is a bug and keeps its traceback.
     """
+
+
+class DivergedError(GcondError):
+    """Training went to numbers that are not finite; who only tries something can go on with something else."""

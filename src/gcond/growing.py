@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,14 +21,15 @@ from gcond.device import choose_device
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
 from gcond.matching.initial import Init, initial_features
+from gcond.matching.memory import check_memory
 from gcond.matching.structure import NoStructure, PairwiseMLP, Structure
 from gcond.matching.synthetic import Synthetic
-from gcond.methods.base import Task
 from gcond.methods.gcond import GCond, GradientMatching
 from gcond.models.base import Parameters
 from gcond.resources import peak_rss_mb
 from gcond.seeding import generator
 from gcond.settings import as_dict
+from gcond.task import Task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -88,11 +88,11 @@ def grow(
         _own_seed(small, seed),
         hashlib.sha256(growth.encode()).hexdigest(),
     )
-    wall, cpu = time.perf_counter(), time.process_time()
     result = _learn(method, task, small, callbacks)
+    wall, cpu = task.notes.spent()
     spent = Cost(
-        wall_seconds=made.cost.get("wall_seconds", 0) + task.notes.earlier[0] + time.perf_counter() - wall,
-        cpu_seconds=made.cost.get("cpu_seconds", 0) + task.notes.earlier[1] + time.process_time() - cpu,
+        wall_seconds=made.cost.get("wall_seconds", 0) + wall,
+        cpu_seconds=made.cost.get("cpu_seconds", 0) + cpu,
         peak_rss_mb=max(made.cost.get("peak_rss_mb", 0), peak_rss_mb()),
     )
     provenance = dataclasses.replace(
@@ -102,6 +102,7 @@ def grow(
         budget={"nodes": budget.nodes, "ratio": budget.ratio},
         cost=spent,
         history=task.notes.history,
+        start=task.notes.start,
         scores=(),  # they were of another graph
         gcond_version=__version__,
         grown_from=small.sha256,
@@ -151,13 +152,16 @@ def added_per_class(nodes: int, labelled: Tensor, present: Tensor) -> Tensor:
 def _learn(
     method: GradientMatching, task: Task, small: CondensedGraph, callbacks: Sequence[Callback]
 ) -> CondensedGraph:
-    x = initial_features(task, method.init if method.init != "auto" else "propagated-means")
     y = torch.cat([small.y, task.labels])
     structure = method.structure_for(task)
+    check_memory(task, structure, len(y))
+    init = method.init if method.init != "auto" else START
+    x = initial_features(task, init)
     phi = _trained(structure, small)
     synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone())
     synthetic = synthetic.to(task.train.y.device)
-    _features_alone(method).learn(task, synthetic, callbacks)
+    run = _features_alone(method).learn(task, synthetic, callbacks, start=init)
+    task.notes.start, task.notes.history, task.notes.earlier = init, run.history, run.earlier
     return _join(small, synthetic.finish(method.ship))
 
 
@@ -165,7 +169,7 @@ def _features_alone(method: GradientMatching) -> GradientMatching:
     """``method`` with one turn of X' as long as the whole run, so that Φ never has one."""
     if not isinstance(method, GCond):
         return method
-    return dataclasses.replace(method, schedule="features-first", features_epochs=method.epochs)
+    return dataclasses.replace(method, schedule="features-first", features_epochs=max(1, method.epochs))
 
 
 def _trained(structure: Structure, small: CondensedGraph) -> Parameters:

@@ -45,7 +45,8 @@ def reuse_memory() -> None:
     """
     with contextlib.suppress(AttributeError, OSError):  # mallopt is glibc's own
         libc = ctypes.CDLL(None)
-        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD: the largest tensor that is not mapped on its own
+        # M_MMAP_THRESHOLD: the largest tensor that is not mapped on its own; some versions refuse more than 32 MB
+        _ = libc.mallopt(-3, 2**30) or libc.mallopt(-3, 2**25)
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: how much may lie free
 
 

@@ -84,7 +84,8 @@ def _describe_source(graph: SourceGraph) -> Statistics:
 
 
 def _describe_condensed(graph: CondensedGraph) -> Statistics:
-    directed = not _is_symmetric(graph.edge_index, graph.num_nodes)
+    made_directed = graph.provenance is not None and graph.provenance.directed
+    directed = made_directed or not _is_symmetric(graph.edge_index, graph.num_nodes)
     edges = graph.num_edges if directed else graph.num_edges // 2
     labels = graph.hard_labels
     return Statistics(

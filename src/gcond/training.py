@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gcond.errors import GcondError
+from gcond.errors import DivergedError, GcondError
 from gcond.models.base import Dropout, Model, Parameters
 from gcond.seeding import generator
 from gcond.sparse import aligned
@@ -108,7 +108,7 @@ def fit(
         if on_epoch:
             on_epoch(epoch)
     if not all(bool(tensor.isfinite().all()) for tensor in parameters.values()):
-        raise GcondError(f"training {model.name} diverged: use an lr below {recipe.lr:g}")
+        raise DivergedError(f"training {model.name} diverged: use an lr below {recipe.lr:g}")
     if choose:
         return Fit(best, best_epoch, best_accuracy)
     last = {key: tensor.detach() for key, tensor in parameters.items()}

@@ -19,8 +19,8 @@ class Condense(BaseTransform):
     >>> from torch_geometric.transforms import Compose, NormalizeFeatures
     >>> Compose([NormalizeFeatures(), Condense(ratio="2.6%")])(data)
 
-    The arguments are those of :func:`gcond.condense`. The input is left as it is; the result is that of
-    :meth:`gcond.CondensedGraph.to_pyg`.
+    The arguments are those of :func:`gcond.condense`, but for callbacks and checkpoints. The input is left as it
+    is; the result is that of :meth:`gcond.CondensedGraph.to_pyg`.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ propagated features with nothing matched yet (`--method gcond-x --set epochs=0`)
 the graph (MODEL mlp, else gcn). *CPU s* is the mean cost of one condensation, probes included.
 
 `gcond condense DATASET --method METHOD --nodes NODES --seed SEED -o FILE`, then
-`gcond evaluate FILE --on DATASET --models MODEL --runs 10 --seed START --json`
+`gcond evaluate FILE --on DATASET --models MODEL --runs RUNS --seed START --json`
 """
 
 _UNTUNED_TEXT = """## Graphs that nobody tuned for

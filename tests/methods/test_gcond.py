@@ -242,7 +242,7 @@ def test_every_distance_goes_down(distance, backbone, make_graph):
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
-def test_the_unit_of_the_features_does_not_matter(scale, make_graph):
+def test_features_in_any_unit_are_learned(scale, make_graph):
     """By default the rates follow the features' scale, so nothing collapses or bursts."""
     graph = make_graph()
     scaled = dataclasses.replace(graph, x=graph.x * scale)
@@ -299,7 +299,7 @@ class Runs(Callback):
         self.seen.append((run.start, run.epoch, run.epochs))
 
     def on_epoch(self, run):
-        if run.epochs == 4 and run.epoch == self.stop_after:
+        if run.epochs == 6 and run.epoch == self.stop_after:
             raise KeyboardInterrupt
 
 
@@ -309,16 +309,16 @@ def test_auto_goes_on_with_the_start_that_probes_better(graph):
         found = run(graph, init=init, epochs=5, probe_every=5, patience=0).provenance.history
         tried[init] = found["probe"][-1]
     runs = Runs()
-    result = run(graph, callbacks=[runs], epochs=4, probe_every=2)
+    result = run(graph, callbacks=[runs], epochs=6, probe_every=2)
     assert [start for start, _, _ in runs.seen[:2]] == ["sample", "propagated-means"]
     (start, epoch, epochs) = runs.seen[2]
-    assert (start, epoch, epochs) == (max(tried, key=tried.__getitem__), 0, 4)
-    assert result.sha256 == run(graph, init=start, epochs=4, probe_every=2).sha256
+    assert (start, epoch, epochs) == (max(tried, key=tried.__getitem__), 0, 6)
+    assert result.sha256 == run(graph, init=start, epochs=6, probe_every=2).sha256
 
 
 def test_a_resumed_run_does_not_choose_its_start_again(graph, tmp_path):
     place = tmp_path / "state"
-    options = {"epochs": 4, "probe_every": 2}
+    options = {"epochs": 6, "probe_every": 2}
     with pytest.raises(KeyboardInterrupt):
         run(graph, callbacks=[Checkpoint(place, 0), Runs(stop_after=2)], **options)
     runs = Runs()
@@ -326,6 +326,18 @@ def test_a_resumed_run_does_not_choose_its_start_again(graph, tmp_path):
     assert len(runs.seen) == 1
     assert runs.seen[0][1] == 2
     assert resumed.sha256 == run(graph, **options).sha256
+
+
+@pytest.mark.parametrize("epochs", [0, 5])
+def test_a_short_run_is_not_preceded_by_trials(epochs, graph):
+    runs = Runs()
+    run(graph, callbacks=[runs], epochs=epochs, probe_every=1)
+    assert [(start, total) for start, _, total in runs.seen] == [("propagated-means", epochs)]
+
+
+def test_the_start_that_was_taken_is_in_the_provenance(graph):
+    assert run(graph, epochs=6, probe_every=2).provenance.start in {"sample", "propagated-means"}
+    assert run(graph, init="k-center").provenance.start == "k-center"
 
 
 def test_no_epochs_give_the_start(graph):

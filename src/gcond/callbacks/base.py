@@ -20,7 +20,10 @@ class Callback:
     """Whether it is also told of the short runs by which a method chooses its start."""
 
     def recall_start(self, identity: str) -> str | None:
-        """The start that an interrupted run of this ``identity`` had chosen, if it is about to be taken up."""
+        """The start that an interrupted run of this ``identity`` had chosen, if it is about to be taken up.
+
+        It is asked before any trial, so what cannot be used should be refused here already.
+        """
         return None
 
     def on_start(self, run: Run) -> None:

@@ -34,14 +34,13 @@ class Checkpoint(Callback):
         self._last = 0.0
 
     def on_start(self, run: Run) -> None:
-        check_writable(self.path)
-        if not self.resume:
-            self.remove()  # an interruption before the first checkpoint would leave another run's to be taken up
+        self._make_place()
         if (found := self._read(run.identity)) is not None:
             run.restore(*found)
         self._last = time.monotonic()
 
     def recall_start(self, identity: str) -> str | None:
+        self._make_place()
         found = self._read(identity)
         return None if found is None else found[1].get("start") or None
 
@@ -57,6 +56,11 @@ class Checkpoint(Callback):
         metadata = {"kind": KIND, "identity": run.identity, "run": state, "sha256": _seal(tensors, state)}
         write_tensors(self.path, tensors, {"format": FORMAT_VERSION} | metadata)
         self._last = time.monotonic()
+
+    def _make_place(self) -> None:
+        check_writable(self.path)
+        if not self.resume:
+            self.remove()  # an interruption before the first checkpoint would leave another run's to be taken up
 
     def _read(self, identity: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """The state to take up, if there is one and it is asked for; one that does not belong here is refused."""

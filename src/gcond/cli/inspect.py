@@ -156,6 +156,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
             "setting": p.setting + (", directed" if p.directed else ""),
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",
             "grown from": f"sha256 {p.grown_from[:12]}…" if p.grown_from else "",
+            "started from": p.start,
             **learned_facts(p),
             "features": str(p.transform.get("kind", "")).replace("none", ""),
             "cost": ", ".join(cost),

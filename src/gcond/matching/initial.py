@@ -7,9 +7,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gcond.methods.base import Task
+from gcond.covering import spread
 from gcond.seeding import generator
 from gcond.sparse import Matrix, SparseMatrix, dense, take_rows
+from gcond.task import Task
 
 Init = Literal["sample", "k-center", "means", "propagated-means", "noise"]
 
@@ -46,8 +47,6 @@ def initial_features(task: Task, init: Init, hops: int = 2) -> Tensor:
             else dense(take_rows(source, candidates)).cpu()
         )
         if init == "k-center":
-            from gcond.methods.kcenter import spread
-
             parts.append(points[spread(points.double(), count)])
         else:
             parts.append(class_means(points, count, task.seed))

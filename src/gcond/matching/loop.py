@@ -9,12 +9,17 @@ from typing import Any
 from torch import Tensor
 
 from gcond.callbacks.base import Callback
-from gcond.errors import GcondError
+from gcond.errors import DivergedError, GcondError
 from gcond.matching.probe import Probed
 from gcond.matching.synthetic import NotFiniteError, Synthetic
 
 # How often an epoch is tried again at half the rates before the run is given up.
 MOST_RETRIES = 8
+
+
+def clock() -> tuple[float, float]:
+    """Wall and CPU seconds."""
+    return time.perf_counter(), time.process_time()
 
 
 class Run:
@@ -36,6 +41,7 @@ class Run:
         steps: int,
         identity: str,
         start: str = "",
+        began: tuple[float, float] | None = None,
         probe: Callable[[], float] | None = None,
         probe_every: int = 1,
         patience: int = 0,
@@ -69,7 +75,7 @@ class Run:
         self._best: dict[str, Tensor] = {}
         self.earlier = (0.0, 0.0)
         """Wall and CPU seconds that the run took before it was interrupted."""
-        self._began = (time.perf_counter(), time.process_time())
+        self._began = began or clock()
 
     @property
     def rate(self) -> float:
@@ -161,7 +167,7 @@ class Run:
 
     def _retry(self, before: Mapping[str, Tensor]) -> None:
         if self._retried.count(self.epoch + 1) == MOST_RETRIES:
-            raise GcondError(
+            raise DivergedError(
                 f"condensing diverged in epoch {self.epoch + 1}, even at {self.rate:.2g} times the learning rates: "
                 "give a smaller lr_features, lr_structure or lr_model"
             )

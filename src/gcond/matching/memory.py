@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from gcond.errors import GcondError
-from gcond.resources import available_bytes
+from gcond.matching.structure import Structure
+from gcond.resources import available_bytes, hand_back
+from gcond.task import Task
 
 NUMBER = 4  # bytes of a float32
 # A', its symmetric and normalised forms, and their derivatives.
@@ -23,8 +25,11 @@ def estimate(nodes: int, features: int, labelled: int, *, blocks: int | None) ->
     return NUMBER * (learned + COPIES_OF_ADJACENCY * nodes * nodes) + blocks
 
 
-def check_memory(needed: int) -> None:
-    """Refuse a condensation that does not fit, before hours are spent on it."""
+def check_memory(task: Task, structure: Structure, nodes: int) -> None:
+    """Refuse a condensation to ``nodes`` nodes that does not fit, before hours are spent on it."""
+    features, labelled = task.train.inputs.num_features, len(task.train.nodes)
+    needed = estimate(nodes, features, labelled, blocks=structure.block_bytes(nodes))
+    hand_back()
     free = available_bytes()
     if needed > free:
         raise GcondError(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gcond.errors import GcondError
+from gcond.errors import DivergedError, GcondError
 from gcond.matching.work import BACKWARD, step_work
 from gcond.models.base import Model
 from gcond.models.gcn import GCN
@@ -45,7 +45,7 @@ class Probe:
         seeds = range(self.seed, self.seed + self.runs)
         try:
             found = fit(self.model, condensed, self.val, classes=self.classes, seeds=list(seeds), recipe=self.recipe)
-        except GcondError:
+        except DivergedError:
             return 0.0
         return float(found.val_accuracy.mean())
 

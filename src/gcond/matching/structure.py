@@ -178,7 +178,7 @@ def _uniform(shape: tuple[int, ...], inputs: int, generator: Generator) -> Tenso
 
 
 def sparsify(adjacency: Tensor, delta: float, *, shrink: bool = False) -> Tensor:
-    """Drop weights up to ``delta``; with ``shrink`` the others lose it too, ``ReLU(A' - δ)`` as Algorithm 1 ends."""
+    """Drop weights up to ``delta``; with ``shrink`` the others lose it too, the paper's ``ReLU(A' - δ)``."""
     if shrink:
         return F.relu(adjacency - delta)
     return torch.where(adjacency > delta, adjacency, 0.0)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -22,44 +21,7 @@ from gcond.graph import SourceGraph
 from gcond.resources import peak_rss_mb
 from gcond.settings import as_dict
 from gcond.sparse import SparseMatrix, dense, take_rows
-from gcond.view import View
-
-
-@dataclass
-class Notes:
-    """What a method writes down on its way; it becomes provenance."""
-
-    history: dict[str, list[float]] = field(default_factory=dict)
-    earlier: tuple[float, float] = (0.0, 0.0)
-    """Wall and CPU seconds before the run was interrupted."""
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """All that a method may see of the source graph: test labels are not in it.
-
-    In the inductive setting it holds the training nodes' own graph; validation nodes are in
-    ``val`` alone, for methods that probe their progress.
-    """
-
-    train: View
-    val: View
-    num_classes: int
-    quota: Tensor
-    """int64 [C]: nodes to make a class; sums to the budget."""
-    seed: int
-    identity: str = ""
-    """What the task and the method's settings are, as a fingerprint: a checkpoint of it belongs to no other."""
-    notes: Notes = field(default_factory=Notes)
-
-    @property
-    def labels(self) -> Tensor:
-        """int64 [n]: the classes of the nodes to make, in order."""
-        return torch.repeat_interleave(torch.arange(self.num_classes), self.quota)
-
-    def candidates(self, label: int) -> Tensor:
-        """int64: the training nodes of class ``label``, by row of ``train.inputs``."""
-        return self.train.nodes[self.train.y == label]
+from gcond.task import Task
 
 
 @dataclass(frozen=True)
@@ -91,13 +53,9 @@ class Method(ABC):
         quota = nodes_per_class(budget.nodes, graph.class_counts())
         train, val = graph.view("train").to(device), graph.view("val").to(device)
         task = Task(train, val, graph.num_classes, quota, seed, self.identify(graph, budget, seed))
-        wall, cpu = time.perf_counter(), time.process_time()
         result = self.reduce(task, callbacks)
-        cost = Cost(
-            wall_seconds=task.notes.earlier[0] + time.perf_counter() - wall,
-            cpu_seconds=task.notes.earlier[1] + time.process_time() - cpu,
-            peak_rss_mb=peak_rss_mb(),
-        )
+        wall, cpu = task.notes.spent()
+        cost = Cost(wall_seconds=wall, cpu_seconds=cpu, peak_rss_mb=peak_rss_mb())
         provenance = Provenance(
             method=self.name,
             settings=as_dict(self),
@@ -118,6 +76,7 @@ class Method(ABC):
             directed=graph.directed,
             cost=cost,
             history=task.notes.history,
+            start=task.notes.start,
             gcond_version=__version__,
         )
         return dataclasses.replace(result, provenance=provenance)

@@ -10,9 +10,9 @@ import torch
 from gcond.inputs import Inputs
 from gcond.matching.initial import Init
 from gcond.matching.structure import NoStructure, Structure
-from gcond.methods.base import Task
 from gcond.methods.gcond import GradientMatching
 from gcond.sparse import Identity, take_rows
+from gcond.task import Task
 from gcond.view import View
 
 

@@ -14,12 +14,13 @@ from torch import Tensor
 from gcond import models, settings
 from gcond.artefact import CondensedGraph
 from gcond.callbacks.base import Callback
+from gcond.errors import DivergedError
 from gcond.matching.distance import Distance, distance
 from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.initial import Init, initial_features, root_mean_square
 from gcond.matching.inner import train_backbone
 from gcond.matching.loop import Run
-from gcond.matching.memory import check_memory, estimate
+from gcond.matching.memory import check_memory
 from gcond.matching.optimiser import Adam
 from gcond.matching.probe import Probe, probe_interval
 from gcond.matching.real import Batches, Sampling, real_side
@@ -27,12 +28,13 @@ from gcond.matching.schedule import Order, Schedule
 from gcond.matching.structure import FreeStructure, PairwiseMLP, Structure, sparsify
 from gcond.matching.synthetic import Rates, Synthetic
 from gcond.matching.work import step_work
-from gcond.methods.base import Method, Task
+from gcond.methods.base import Method
 from gcond.models.base import Model
 from gcond.resources import parse_bytes
 from gcond.sampling import Fanout
 from gcond.seeding import generator
 from gcond.sparse import Adjacency, SparseMatrix
+from gcond.task import Task
 from gcond.view import View
 
 # What `init="auto"` tries, and for how long. The last is taken where there are no probes.
@@ -95,7 +97,8 @@ class GradientMatching(Method):
     probe_every: int = 5
     """Epochs between two validation probes; 0 turns them and early stopping off, and the last state is kept."""
     probe_share: float = 0.3
-    """Probes are rarer where they would be more than this share of the estimated work."""
+    """Probes are rarer where they would be more than this share of the estimated work; the probes of the start, of the
+    last epoch and of ``init=auto`` are not counted."""
     patience: int = 4
     """Stop after so many probes without a better one; 0 never stops early."""
 
@@ -151,22 +154,21 @@ class GradientMatching(Method):
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         init = self.init if self.init != "auto" else self.best_start(task, callbacks)
         synthetic = self.start(task, init)
-        self.learn(task, synthetic, callbacks, start=init)
+        run = self.learn(task, synthetic, callbacks, start=init)
+        task.notes.start, task.notes.history, task.notes.earlier = init, run.history, run.earlier
         return synthetic.finish(self.ship)
 
     def start(self, task: Task, init: Init) -> Synthetic:
         """X' and Φ before anything is learned."""
         structure = self.structure_for(task)
-        labelled, features = len(task.train.nodes), task.train.inputs.num_features
-        blocks = structure.block_bytes(int(task.quota.sum()))
-        check_memory(estimate(int(task.quota.sum()), features, labelled, blocks=blocks))
+        check_memory(task, structure, int(task.quota.sum()))
         x = initial_features(task, init)
         phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
         return Synthetic(x, task.labels, structure, phi, self.rates(x)).to(task.train.y.device)
 
     def best_start(self, task: Task, callbacks: Sequence[Callback] = ()) -> Init:
         """The start from which a few epochs lead furthest, by the validation probe; without probes, the safer one."""
-        if not self.probe_every:
+        if not self.probe_every or self.epochs <= TRIAL_EPOCHS:  # no way to tell, or no time to
             return STARTS[-1]
         chosen = {callback.recall_start(task.identity) for callback in callbacks}
         if known := [init for init in STARTS if init in chosen]:
@@ -175,11 +177,13 @@ class GradientMatching(Method):
         trial = replace(self, epochs=TRIAL_EPOCHS, probe_every=TRIAL_EPOCHS, patience=0)
         reached = []
         for init in STARTS:
-            trial.learn(task, trial.start(task, init), followers, start=init)
-            reached.append(task.notes.history["probe"][-1])
+            try:
+                reached.append(trial.learn(task, trial.start(task, init), followers, start=init).best_accuracy)
+            except DivergedError:
+                reached.append(0.0)
         return STARTS[reached.index(max(reached))]
 
-    def learn(self, task: Task, synthetic: Synthetic, callbacks: Sequence[Callback] = (), *, start: str = "") -> None:
+    def learn(self, task: Task, synthetic: Synthetic, callbacks: Sequence[Callback] = (), *, start: str = "") -> Run:
         """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source."""
         model, classes, y = self.model(), task.num_classes, synthetic.y
         sizes = torch.bincount(y, minlength=classes)
@@ -218,14 +222,14 @@ class GradientMatching(Method):
             steps=self.outer,
             identity=task.identity,
             start=start,
+            began=task.notes.began,
             probe=probe if self.probe_every else None,
             probe_every=probe_interval(self.probe_every, self.probe_share, work, quick.work(synthetic.view())),
             patience=self.patience,
             callbacks=callbacks,
         )
         run.go()
-        task.notes.history = run.history
-        task.notes.earlier = run.earlier
+        return run
 
     def batches(self) -> Batches:
         """How the source is looked at."""

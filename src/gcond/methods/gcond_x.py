@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 from gcond.matching.initial import Init
 from gcond.matching.structure import NoStructure, Structure
-from gcond.methods.base import Task
 from gcond.methods.gcond import GradientMatching
+from gcond.task import Task
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""What a method is given, and what it writes down."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from gcond.view import View
+
+
+@dataclass
+class Notes:
+    """What a method writes down on its way; it becomes provenance."""
+
+    history: dict[str, list[float]] = field(default_factory=dict)
+    start: str = ""
+    """Where X' started, where the method had a choice."""
+    began: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
+    """Wall and CPU clock when the work began."""
+    earlier: tuple[float, float] = (0.0, 0.0)
+    """Wall and CPU seconds before the run was interrupted."""
+
+    def spent(self) -> tuple[float, float]:
+        """Wall and CPU seconds of all of it so far."""
+        wall, cpu = self.began
+        return self.earlier[0] + time.perf_counter() - wall, self.earlier[1] + time.process_time() - cpu
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """All that a method may see of the source graph: test labels are not in it.
+
+    In the inductive setting it holds the training nodes' own graph; validation nodes are in
+    ``val`` alone, for methods that probe their progress.
+    """
+
+    train: View
+    val: View
+    num_classes: int
+    quota: Tensor
+    """int64 [C]: nodes to make a class; sums to the budget."""
+    seed: int
+    identity: str = ""
+    """What the task and the method's settings are, as a fingerprint: a checkpoint of it belongs to no other."""
+    notes: Notes = field(default_factory=Notes)
+
+    @property
+    def labels(self) -> Tensor:
+        """int64 [n]: the classes of the nodes to make, in order."""
+        return torch.repeat_interleave(torch.arange(self.num_classes), self.quota)
+
+    def candidates(self, label: int) -> Tensor:
+        """int64: the training nodes of class ``label``, by row of ``train.inputs``."""
+        return self.train.nodes[self.train.y == label]
