@@ -99,7 +99,7 @@ def test_a_name_is_a_name_and_a_path_a_path(tmp_path, monkeypatch):
     [
         ("[gcond]\nepoch = 3\n", r"mine.toml', table \[gcond\] has no setting 'epoch' \(did you mean 'epochs'\?\)"),
         ("[gcond]\nepochs = 'many'\n", r"mine.toml', table \[gcond\]: setting epochs='many' is not usable"),
-        ("[gcond]\nepochs = 0\n", r"mine.toml', table \[gcond\]: .*epochs must be positive"),
+        ("[gcond]\nepochs = -1\n", r"mine.toml', table \[gcond\]: .*epochs must not be negative"),
         ("[gcondx]\nepochs = 3\n", r"mine.toml' has 'gcondx' \(did you mean 'gcond-x'\?\), which is no method"),
         ("epochs = 3\n", r"mine.toml' has 'epochs', which is no method: its tables must be among dc-graph, gcond"),
         ("gcond = 3\n", r"mine.toml': 'gcond' must be a table of settings, \[gcond\]"),
