@@ -19,6 +19,7 @@ from gcond.matching.probe import Probe
 from gcond.matching.structure import PairwiseMLP, sparsify
 from gcond.methods.gcond import GCond
 from gcond.sparse import SparseMatrix
+from gcond.statistics import describe
 from gcond.view import View
 
 BACKBONES = ["sgc", "gcn", "sage", "appnp", "cheby"]
@@ -350,3 +351,11 @@ def test_what_does_not_fit_is_refused_before_it_is_begun(graph, monkeypatch):
     monkeypatch.setattr("gcond.matching.memory.available_bytes", lambda: 1000)
     with pytest.raises(GcondError, match=r"condensing takes about .* GB, and 0\.0 GB are free: ask for fewer nodes"):
         run(graph)
+
+
+def test_edges_of_a_directed_graph_are_counted_one_by_one(make_graph):
+    graph = make_graph()
+    upper = scipy.sparse.triu(graph.adjacency.to_scipy(), format="csr")
+    directed = dataclasses.replace(graph, adjacency=SparseMatrix.from_scipy(upper), directed=True)
+    result = run(directed, structure="free")  # every pair has an edge each way, so the pattern alone looks undirected
+    assert describe(result).edges == result.num_edges == 9 * 8
