@@ -89,7 +89,7 @@ def grow(
         hashlib.sha256(growth.encode()).hexdigest(),
     )
     result = _learn(method, task, small, callbacks)
-    wall, cpu = task.notes.spent()
+    wall, cpu = task.notes.stopwatch.spent()
     spent = Cost(
         wall_seconds=made.cost.get("wall_seconds", 0) + wall,
         cpu_seconds=made.cost.get("cpu_seconds", 0) + cpu,
@@ -161,7 +161,7 @@ def _learn(
     synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone())
     synthetic = synthetic.to(task.train.y.device)
     run = _features_alone(method).learn(task, synthetic, callbacks, start=init)
-    task.notes.start, task.notes.history, task.notes.earlier = init, run.history, run.earlier
+    task.notes.start, task.notes.history = init, run.history
     return _join(small, synthetic.finish(method.ship))
 
 

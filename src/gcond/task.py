@@ -11,6 +11,19 @@ from torch import Tensor
 from gcond.view import View
 
 
+class Stopwatch:
+    """Wall and CPU seconds since it was made, and those before the work was interrupted."""
+
+    def __init__(self) -> None:
+        self.earlier = (0.0, 0.0)
+        self._began = (time.perf_counter(), time.process_time())
+
+    def spent(self) -> tuple[float, float]:
+        """Wall and CPU seconds of all of it so far."""
+        wall, cpu = self._began
+        return self.earlier[0] + time.perf_counter() - wall, self.earlier[1] + time.process_time() - cpu
+
+
 @dataclass
 class Notes:
     """What a method writes down on its way; it becomes provenance."""
@@ -18,15 +31,7 @@ class Notes:
     history: dict[str, list[float]] = field(default_factory=dict)
     start: str = ""
     """Where X' started, where the method had a choice."""
-    began: tuple[float, float] = field(default_factory=lambda: (time.perf_counter(), time.process_time()))
-    """Wall and CPU clock when the work began."""
-    earlier: tuple[float, float] = (0.0, 0.0)
-    """Wall and CPU seconds before the run was interrupted."""
-
-    def spent(self) -> tuple[float, float]:
-        """Wall and CPU seconds of all of it so far."""
-        wall, cpu = self.began
-        return self.earlier[0] + time.perf_counter() - wall, self.earlier[1] + time.process_time() - cpu
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
 @dataclass(frozen=True, eq=False)

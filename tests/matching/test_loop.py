@@ -379,6 +379,5 @@ def test_seconds_before_an_interruption_are_counted():
     tensors, state = run.snapshot()
     resumed = make_run(1)
     resumed.restore(tensors, state | {"seconds": [1000.0, 900.0]})
-    assert resumed.seconds[0] >= 1000
-    assert resumed.seconds[1] >= 900
-    assert resumed.earlier == (1000.0, 900.0)
+    assert 1000 <= resumed.seconds[0] < 2000
+    assert 900 <= resumed.seconds[1] < 1800

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,14 +11,10 @@ from gcond.callbacks.base import Callback
 from gcond.errors import DivergedError, GcondError
 from gcond.matching.probe import Probed
 from gcond.matching.synthetic import NotFiniteError, Synthetic
+from gcond.task import Stopwatch
 
 # How often an epoch is tried again at half the rates before the run is given up.
 MOST_RETRIES = 8
-
-
-def clock() -> tuple[float, float]:
-    """Wall and CPU seconds."""
-    return time.perf_counter(), time.process_time()
 
 
 class Run:
@@ -41,7 +36,7 @@ class Run:
         steps: int,
         identity: str,
         start: str = "",
-        began: tuple[float, float] | None = None,
+        stopwatch: Stopwatch | None = None,
         probe: Callable[[], float] | None = None,
         probe_every: int = 1,
         patience: int = 0,
@@ -73,9 +68,7 @@ class Run:
         self._losses: list[float] = []
         self._retried: list[int] = []
         self._best: dict[str, Tensor] = {}
-        self.earlier = (0.0, 0.0)
-        """Wall and CPU seconds that the run took before it was interrupted."""
-        self._began = began or clock()
+        self._stopwatch = stopwatch or Stopwatch()
 
     @property
     def rate(self) -> float:
@@ -100,8 +93,7 @@ class Run:
     @property
     def seconds(self) -> tuple[float, float]:
         """Wall and CPU seconds so far, those before an interruption included."""
-        wall, cpu = self._began
-        return self.earlier[0] + time.perf_counter() - wall, self.earlier[1] + time.process_time() - cpu
+        return self._stopwatch.spent()
 
     def stop(self, reason: str) -> None:
         """End the run after the present epoch; taken up again from a checkpoint, it would go on."""
@@ -142,7 +134,7 @@ class Run:
             self._losses = list(state["losses"])
             self.probes = [Probed(epoch, accuracy) for epoch, accuracy in state["probes"]]
             self._retried = list(state["retried"])
-            self.earlier = (state["seconds"][0], state["seconds"][1])
+            self._stopwatch.earlier = (state["seconds"][0], state["seconds"][1])
         except (KeyError, TypeError, ValueError, RuntimeError):
             raise GcondError("the checkpoint is damaged: remove it and start anew") from None
         self._best = {key[5:]: tensor.clone() for key, tensor in tensors.items() if key.startswith("best.")}

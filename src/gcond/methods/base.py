@@ -54,7 +54,7 @@ class Method(ABC):
         train, val = graph.view("train").to(device), graph.view("val").to(device)
         task = Task(train, val, graph.num_classes, quota, seed, self.identify(graph, budget, seed))
         result = self.reduce(task, callbacks)
-        wall, cpu = task.notes.spent()
+        wall, cpu = task.notes.stopwatch.spent()
         cost = Cost(wall_seconds=wall, cpu_seconds=cpu, peak_rss_mb=peak_rss_mb())
         provenance = Provenance(
             method=self.name,

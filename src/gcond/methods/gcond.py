@@ -155,7 +155,7 @@ class GradientMatching(Method):
         init = self.init if self.init != "auto" else self.best_start(task, callbacks)
         synthetic = self.start(task, init)
         run = self.learn(task, synthetic, callbacks, start=init)
-        task.notes.start, task.notes.history, task.notes.earlier = init, run.history, run.earlier
+        task.notes.start, task.notes.history = init, run.history
         return synthetic.finish(self.ship)
 
     def start(self, task: Task, init: Init) -> Synthetic:
@@ -222,7 +222,7 @@ class GradientMatching(Method):
             steps=self.outer,
             identity=task.identity,
             start=start,
-            began=task.notes.began,
+            stopwatch=task.notes.stopwatch,
             probe=probe if self.probe_every else None,
             probe_every=probe_interval(self.probe_every, self.probe_share, work, quick.work(synthetic.view())),
             patience=self.patience,
