@@ -1,0 +1,87 @@
+"""What every engine is: one ``map`` over jobs that do not know each other."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import ClassVar, Generic, Self, TypeVar
+
+from gcond.errors import GcondError
+
+Shared = TypeVar("Shared")
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+# How often a job is given to a worker before it is held to be what kills them.
+MOST_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Job, Result]):
+    """What became of a job: a result, or a line that says why there is none."""
+
+    job: Job
+    result: Result | None = None
+    error: str | None = None
+
+
+class Engine(ABC):
+    """Works jobs off; to be used in a ``with`` block, which ends whatever the engine started."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def map(
+        self, function: Callable[[Shared, Job], Result], shared: Shared, jobs: Sequence[Job]
+    ) -> Iterator[Outcome[Job, Result]]:
+        """``function(shared, job)`` for every job, as they finish, in any order.
+
+        ``function`` is a function of a module; ``shared``, jobs and results can be pickled. A job that raises, or
+        whose worker dies time and again, has an :attr:`Outcome.error`; the others go on.
+        """
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether a path means the same file to the jobs as it does here."""
+        return True
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what was started; the engine may be used again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def attempt(function: Callable[[Shared, Job], Result], shared: Shared, job: Job) -> tuple[Result | None, str | None]:
+    """Result and error of one job, of which one is ``None``."""
+    try:
+        return function(shared, job), None
+    except GcondError as error:
+        return None, str(error)
+    except Exception as error:  # a bug in one job is no reason to lose the others
+        return None, f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+DIED = f"its process ended without a word {MOST_TRIES} times, as it does when memory runs out"
+"""Why there is no result where a worker went away :data:`MOST_TRIES` times."""
+
+
+def cores() -> int:
+    """How many CPU cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def divide(workers: int | None, threads: int | None, available: int) -> tuple[int, int]:
+    """Workers, and threads for each of them."""
+    total = threads or available
+    workers = workers or min(total, available)
+    return workers, max(1, total // workers)
