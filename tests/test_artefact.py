@@ -132,6 +132,8 @@ def test_to_pyg_is_a_copy_in_which_all_nodes_train():
     data = graph.to_pyg()
     data.validate(raise_on_error=True)
     assert data.train_mask.all()
+    assert data.has_self_loops()
+    assert data.num_edges == graph.num_edges + graph.num_nodes
     before = graph.x.clone()
     data.x.zero_()
     data.edge_weight.zero_()

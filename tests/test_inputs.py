@@ -117,3 +117,17 @@ def test_detached_takes_sparse_parts_and_identities_as_they_are(x, dense):
     assert sparse.detached().x is sparse.x
     assert sparse.detached().adjacency is sparse.adjacency
     assert Inputs(x, Identity()).detached().adjacency == Identity()
+
+
+@pytest.mark.parametrize("form", ["gcn", "mean", "laplacian"])
+def test_with_loops_a_node_is_one_of_its_neighbours(form, x, dense):
+    loops = torch.eye(len(dense), dtype=dense.dtype)
+    with_loops = Inputs(x, dense, loops=True)
+    expected = dense if form == "gcn" else dense + loops  # Â has them anyhow, once
+    torch.testing.assert_close(getattr(with_loops, form), getattr(Inputs(x, expected), form))
+    torch.testing.assert_close(getattr(with_loops.detached(), form), getattr(with_loops, form))
+    sparse = getattr(Inputs(x, as_sparse(dense), loops=True), form)
+    torch.testing.assert_close(sparse.to_dense(), getattr(with_loops, form))
+    empty = getattr(Inputs(x, torch.zeros_like(dense), loops=True), form)
+    none = getattr(Inputs(x, Identity(), loops=True), form)
+    torch.testing.assert_close(empty, none.scale * loops)

@@ -182,24 +182,21 @@ class CondensedGraph:
     def view(self) -> View:
         """The whole condensed graph as something to train on."""
         everyone = torch.arange(self.num_nodes)
-        return View(Inputs(compact(self.x), self.adjacency()), everyone, self.y, everyone)
+        return View(Inputs(compact(self.x), self.adjacency(), loops=True), everyone, self.y, everyone)
 
     def to_pyg(self) -> Data:
         """A PyG ``Data`` for stock models, in which every node is a training node.
 
-        Where there is no structure it carries one self-loop a node, which is what A' = I means to a
-        message-passing layer. (``ChebConv`` drops self-loops, and so sees no neighbour there.)
+        It carries one self-loop of weight 1 a node, as training here does (:class:`gcond.inputs.Inputs`); layers that
+        normalise with self-loops of their own find them there already. (``ChebConv`` drops them.)
         """
         from torch_geometric.data import Data
 
-        edge_index, edge_weight = self.edge_index.clone(), self.edge_weight.clone()
-        if self.num_edges == 0:
-            edge_index = torch.arange(self.num_nodes).repeat(2, 1)
-            edge_weight = torch.ones(self.num_nodes)
+        loops = torch.arange(self.num_nodes).repeat(2, 1)
         return Data(
             x=self.x.clone(),
-            edge_index=edge_index,
-            edge_weight=edge_weight,
+            edge_index=torch.cat([self.edge_index, loops], dim=1),
+            edge_weight=torch.cat([self.edge_weight, torch.ones(self.num_nodes)]),
             y=self.y.clone(),
             train_mask=torch.ones(self.num_nodes, dtype=torch.bool),
         )

@@ -15,6 +15,7 @@ from gcond.sparse import (
     Identity,
     Matrix,
     SparseMatrix,
+    add_self_loops,
     gcn_normalise,
     matmul,
     mean_normalise,
@@ -30,11 +31,16 @@ class Inputs:
     Neither changes while a model trains, so whatever depends on them alone is computed at first use
     and kept: the normalised adjacencies and, for dense features, products such as ``ÂX``. Where X or A
     is itself being learned, every step makes inputs of its own, since these keep what they were made from.
+
+    With ``loops`` every node is among its own neighbours, in every form and not only in Â: that is how condensed
+    graphs are trained on. Most of their nodes have few edges or none, and a weight that only ever met neighbours
+    would stay what chance made it.
     """
 
-    def __init__(self, x: Matrix, adjacency: Adjacency) -> None:
+    def __init__(self, x: Matrix, adjacency: Adjacency, *, loops: bool = False) -> None:
         self.x = x
         self.adjacency = adjacency
+        self.loops = loops
         self._propagated: dict[tuple[Form, int], Matrix | Chain] = {}
         self._elsewhere: dict[torch.device, Inputs] = {}
 
@@ -54,12 +60,16 @@ class Inputs:
     @cached_property
     def mean(self) -> Adjacency:
         """``D^-1 A``."""
-        return mean_normalise(self.adjacency)
+        return mean_normalise(self._neighbours)
 
     @cached_property
     def laplacian(self) -> Adjacency:
         """``-D^-½ A D^-½``."""
-        return scaled_laplacian(self.adjacency)
+        return scaled_laplacian(self._neighbours)
+
+    @property
+    def _neighbours(self) -> Adjacency:
+        return add_self_loops(self.adjacency) if self.loops else self.adjacency
 
     def features(self, form: Form, hops: int = 1) -> Matrix | Chain:
         """``S^hops X`` for the adjacency form ``S``, ready to be multiplied by weights.
@@ -116,7 +126,8 @@ class Inputs:
     def detached(self) -> Inputs:
         """The same numbers, without the way back to what X and A were made from."""
         x = self.x.detach() if isinstance(self.x, Tensor) else self.x
-        return Inputs(x, self.adjacency.detach() if isinstance(self.adjacency, Tensor) else self.adjacency)
+        adjacency = self.adjacency.detach() if isinstance(self.adjacency, Tensor) else self.adjacency
+        return Inputs(x, adjacency, loops=self.loops)
 
     def to(self, device: torch.device | str) -> Inputs:
         """The same on ``device``, moved once: views that share their inputs here share them there."""
@@ -129,7 +140,7 @@ class Inputs:
 
     def _move(self, device: torch.device) -> Inputs:
         adjacency = self.adjacency if isinstance(self.adjacency, Identity) else self.adjacency.to(device)
-        return Inputs(self.x.to(device), adjacency)
+        return Inputs(self.x.to(device), adjacency, loops=self.loops)
 
 
 @dataclass(frozen=True)

@@ -270,15 +270,29 @@ def dense(x: Matrix) -> Tensor:
     return x.to_dense() if isinstance(x, SparseMatrix) else x
 
 
+def add_self_loops(adjacency: Adjacency) -> Adjacency:
+    """``A + I``; the identity, which stands for a graph without edges, stays what it is."""
+    if isinstance(adjacency, Identity):
+        return adjacency
+    if isinstance(adjacency, Tensor):
+        return adjacency + torch.eye(len(adjacency), dtype=adjacency.dtype, device=adjacency.device)
+    import scipy.sparse
+
+    matrix = adjacency.to_scipy()
+    with_loops = matrix + scipy.sparse.identity(matrix.shape[0], dtype=matrix.dtype, format="csr")
+    return SparseMatrix.from_scipy(with_loops, symmetric=adjacency.symmetric).to(adjacency.device)
+
+
 def gcn_normalise(adjacency: Adjacency) -> Adjacency:
     """``Â = D^-½ (A + I) D^-½`` with ``D`` the row sums of ``A + I`` (Kipf and Welling, ICLR 2017)."""
     if isinstance(adjacency, Identity):
         return Identity()
-    if isinstance(adjacency, Tensor):
-        with_loops = adjacency + torch.eye(len(adjacency), dtype=adjacency.dtype, device=adjacency.device)
+    with_loops = add_self_loops(adjacency)
+    if isinstance(with_loops, Tensor):
         scale = with_loops.sum(1).rsqrt()
         return scale[:, None] * with_loops * scale[None, :]
-    return _scale_both_sides(_add_self_loops(adjacency))
+    assert isinstance(with_loops, SparseMatrix)
+    return _scale_both_sides(with_loops)
 
 
 def mean_normalise(adjacency: Adjacency) -> Adjacency:
@@ -306,13 +320,6 @@ def _power(degree: Tensor, exponent: float) -> Tensor:
     # The inner ``where`` keeps every derivative finite where the degree is zero.
     positive = degree > 0
     return torch.where(positive, torch.where(positive, degree, 1).pow(exponent), 0)
-
-
-def _add_self_loops(matrix: SparseMatrix) -> SparseMatrix:
-    import scipy.sparse
-
-    loops = scipy.sparse.identity(matrix.shape[0], dtype=matrix.to_scipy().dtype, format="csr")
-    return SparseMatrix.from_scipy(matrix.to_scipy() + loops, symmetric=matrix.symmetric).to(matrix.device)
 
 
 def _scale_both_sides(matrix: SparseMatrix) -> SparseMatrix:

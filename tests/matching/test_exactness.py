@@ -223,7 +223,7 @@ def test_the_inner_loop_is_plain_training(model, structure, make_case):
     literal = {key: tensor.clone().requires_grad_() for key, tensor in theta.items()}
     train_backbone(model, theta, Adam(theta, 0.01), case.synthetic().labelled().detached(), classes=CLASSES, steps=15)
     x, phi = case.copies()
-    operator = algorithm1.normalise(model, case.literal(phi, x))
+    operator = algorithm1.normalise(model, case.literal(phi, x), condensed=True)
     plain = torch.optim.Adam(literal.values(), 0.01)
     for _ in range(15):
         plain.zero_grad()

@@ -66,7 +66,7 @@ def condense(
             if t + 1 == outer:
                 break
             with torch.no_grad():
-                operator = normalise(model, structure(phi, x))
+                operator = normalise(model, structure(phi, x), condensed=True)
             for _ in range(inner):
                 opt_theta.zero_grad()
                 F.cross_entropy(scores(model, theta, x.detach(), operator), y).backward()
@@ -77,7 +77,7 @@ def class_gradients(
     model: Model, theta: Weights, real: Real, *, x: Tensor, y: Tensor, adjacency: Tensor
 ) -> list[tuple[Sequence[Tensor], Sequence[Tensor]]]:
     """For every class the gradients of θ on the source, and on the condensed graph."""
-    operator = normalise(model, adjacency)
+    operator = normalise(model, adjacency, condensed=True)
     found = []
     for c in range(int(y.max()) + 1):
         nodes = real.nodes[real.y == c]
@@ -124,9 +124,12 @@ def scores(model: Model, theta: Weights, x: Tensor, S: Tensor) -> Tensor:
     return h
 
 
-def normalise(model: Model, A: Tensor) -> Tensor:
-    """``D^-1 A`` for GraphSAGE, ``-D^-½ A D^-½`` for ChebNet, ``D^-½ (A + I) D^-½`` for the others."""
-    if model.name not in {"sage", "cheby"}:
+def normalise(model: Model, A: Tensor, *, condensed: bool = False) -> Tensor:
+    """``D^-1 A`` for GraphSAGE, ``-D^-½ A D^-½`` for ChebNet, ``D^-½ (A + I) D^-½`` for the others.
+
+    A condensed graph has its self-loops for all of them.
+    """
+    if condensed or model.name not in {"sage", "cheby"}:
         A = A + torch.eye(len(A), dtype=A.dtype)
     degree = A.sum(1).masked_fill(A.sum(1) == 0, torch.inf)
     if model.name == "sage":

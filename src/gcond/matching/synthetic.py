@@ -79,7 +79,7 @@ class Synthetic:
     def inputs(self) -> Inputs:
         """X' and A' = g_Φ(X') for a model to look at, differentiable in what learns."""
         x = self.x
-        return Inputs(x, self.structure.adjacency(self._phi, x))
+        return Inputs(x, self.structure.adjacency(self._phi, x), loops=True)
 
     def labelled(self) -> View:
         """:meth:`inputs` with the labels, in order of class."""
@@ -90,7 +90,7 @@ class Synthetic:
         """The graph as it stands, to train on; ``ship`` is what becomes of A' in the end."""
         inputs = self.inputs()
         everyone = torch.arange(len(self.y), device=self.y.device)
-        return View(Inputs(inputs.x, ship(inputs.adjacency)), everyone, self.y, everyone)
+        return View(Inputs(inputs.x, ship(inputs.adjacency), loops=True), everyone, self.y, everyone)
 
     @torch.no_grad()
     def finish(self, ship: Callable[[Adjacency], Adjacency]) -> CondensedGraph:
