@@ -18,7 +18,7 @@ help:  ## show this list
 	@touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,report]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@ .venv/.run
 
 demo: .venv/.run  ## reduce CiteSeer and score what comes out, in under two minutes

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from gcond.artefact import CondensedGraph
 from gcond.errors import GcondError
+from gcond.inputs import Inputs
 from gcond.models.gcn import GCN
 from gcond.seeding import generator
 from gcond.training import Recipe, accuracy, cross_entropy, fit, predict
@@ -205,6 +206,7 @@ def test_dropout_keeps_the_mean_and_the_share(make_graph):
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"lr": 0}, "lr must be positive"),
         ({"weight_decay": -1}, "weight_decay must not be negative"),
+        ({"validate_every": 0}, "validate_every must be at least 1"),
         ({"dropout": 1}, "dropout must be at least 0 and below 1"),
         ({"dropout": -0.1}, "dropout must be at least 0 and below 1"),
     ],
@@ -217,3 +219,35 @@ def test_recipes_that_cannot_be_followed(changes, message):
 def test_training_that_diverges_is_said(graph):
     with pytest.raises(GcondError, match="diverged: use an lr below 1e\\+30"):
         fit(GCN(), graph.view("train"), graph.view("val"), classes=3, seeds=[0], recipe=Recipe(epochs=5, lr=1e30))
+
+
+def test_validation_can_be_less_frequent(make_graph, setting):
+    """The best of the epochs that are looked at, of which the last is always one."""
+    graph = make_graph(setting, features=6)
+    for epochs, every in ((30, 7), (30, 30), (30, 99), (1, 5)):
+        fitted = run(graph, SEEDS[:3], Recipe(epochs=epochs, lr=0.05, validate_every=every))
+        seen = sorted({*range(every, epochs + 1, every), epochs})
+        for number, seed in enumerate(SEEDS[:3]):
+            course = literal_fit(
+                initial(graph, seed), graph.view("train"), graph.view("val"), epochs=epochs, lr=0.05, weight_decay=5e-4
+            )
+            best = max(seen, key=lambda epoch: course.val_accuracy[epoch - 1])
+            assert int(fitted.epoch[number]) == best
+            assert float(fitted.val_accuracy[number]) == pytest.approx(course.val_accuracy[best - 1], abs=1e-12)
+            for key, expected in course.parameters[best - 1].items():
+                torch.testing.assert_close(fitted.parameters[key][number], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_that_training_passes_on_are_those_of_a_second_look(make_graph):
+    """Where both parts see the same rows, validation is read off the next training pass: to the same bits."""
+    graph = make_graph(features=6)
+    train, val = graph.view("train"), graph.view("val")
+    apart = View(Inputs(train.inputs.x, train.inputs.adjacency), val.nodes, val.y, val.source_index)
+    deep = GCN(layers=4, hidden=7)
+    assert train.focus(deep.reach, deep.precomputed).inputs is val.focus(deep.reach, deep.precomputed).inputs
+    for every in (1, 3):
+        recipe = Recipe(epochs=20, lr=0.05, validate_every=every)
+        first, second = (fit(deep, train, view, classes=3, seeds=SEEDS, recipe=recipe) for view in (val, apart))
+        assert torch.equal(first.epoch, second.epoch)
+        assert torch.equal(first.val_accuracy, second.val_accuracy)
+        assert all(torch.equal(first.parameters[key], second.parameters[key]) for key in first.parameters)

@@ -188,6 +188,10 @@ class SourceGraph:
         """
         return self._views[part]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes: without the views, which are made again in no time and are larger than the graph."""
+        return {key: value for key, value in self.__dict__.items() if key != "_views"}
+
     @cached_property
     def _views(self) -> dict[Part, View]:
         if self.setting == "inductive":

@@ -30,6 +30,13 @@ def peak_rss_mb() -> float:
     return peak * (1 if sys.platform == "darwin" else 1024) / 10**6
 
 
+def reset_peak_rss() -> None:
+    """Let :func:`peak_rss_mb` count from now on, where the system can; elsewhere it goes on from the start."""
+    hand_back()
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def hand_back() -> None:
     """Let the system have the memory that was freed but that the allocator keeps; a millisecond or so."""
     with contextlib.suppress(AttributeError, OSError):  # malloc_trim is glibc's own

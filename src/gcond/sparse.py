@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import torch
@@ -33,6 +33,11 @@ class SparseMatrix:
     def __init__(self, csr: Tensor, *, symmetric: bool = False) -> None:
         self.csr = csr
         self.symmetric = symmetric
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes: the arrays alone, without what was computed from them."""
+        parts = self.csr.crow_indices(), self.csr.col_indices(), self.csr.values(), tuple(self.shape)
+        return partial(SparseMatrix.from_parts, symmetric=self.symmetric), parts
 
     @classmethod
     def from_parts(

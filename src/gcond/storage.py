@@ -45,9 +45,25 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(target: str | Path, text: str) -> None:
+    """Write ``text`` atomically, as UTF-8."""
+    with atomic_path(target) as path:
+        path.write_text(text, encoding="utf-8")
+
+
 def check_writable(target: str | Path) -> None:
     """Refuse an output place before hours of work are spent on it."""
     _new_file_beside(_place(target)).unlink()
+
+
+def make_folder(folder: str | Path) -> None:
+    """Make ``folder`` if it is not there; refuse a place where nothing could be written."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from None
+    check_writable(folder / "check")
 
 
 def fingerprint(tensors: Mapping[str, Tensor], prefix: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Train one architecture on one graph, many seeds at once.
+"""Train one architecture on one graph, many seeds at once, or many architectures of one shape.
 
 The runs share everything but their weights, so they are stacked: parameters carry a leading axis of
 runs [R, …], one backward pass serves all, and what the weights do not touch (``ÂX``, the normalised
@@ -14,8 +14,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gcond.architectures import Architectures, StackedDropout
 from gcond.errors import DivergedError, GcondError
-from gcond.models.base import Dropout, Model, Parameters
+from gcond.models.base import Model, Parameters
 from gcond.seeding import generator
 from gcond.sparse import aligned
 from gcond.view import View
@@ -38,6 +39,8 @@ class Recipe:
     """On hidden layers. 0 in the paper's text; its released transductive script uses 0.5."""
     select: Literal["best-validation", "last"] = "best-validation"
     """Which epoch's weights are tested."""
+    validate_every: int = 1
+    """Epochs between two looks at the validation nodes; the last epoch is always looked at."""
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -48,6 +51,12 @@ class Recipe:
             raise ValueError("weight_decay must not be negative")
         if not 0 <= self.dropout < 1:
             raise ValueError("dropout must be at least 0 and below 1")
+        if self.validate_every < 1:
+            raise ValueError("validate_every must be at least 1")
+
+    def looks(self, epoch: int) -> bool:
+        """Whether the validation nodes are looked at after ``epoch``, counted from 1."""
+        return epoch % self.validate_every == 0 or epoch == self.epochs
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ class Fit:
 
 
 def fit(
-    model: Model,
+    model: Model | Architectures,
     train: View,
     val: View | None,
     *,
@@ -72,7 +81,10 @@ def fit(
     recipe: Recipe,
     on_epoch: Callable[[int], None] | None = None,
 ) -> Fit:
-    """Train one run a seed on ``train``; ``val`` chooses the epoch and is not needed for ``select="last"``."""
+    """Train one run a seed on ``train``; ``val`` chooses the epoch and is not needed for ``select="last"``.
+
+    :class:`~gcond.architectures.Architectures` have a model a run, for as many seeds.
+    """
     device = train.y.device
     # No more of a large graph than what the labelled nodes' outputs depend on.
     train = train.focus(model.reach, model.precomputed)
@@ -80,41 +92,57 @@ def fit(
     initial = [model.init(train.inputs.num_features, classes, generator(seed, "weights")) for seed in seeds]
     stacked = {key: torch.stack([run[key] for run in initial]).to(device) for key in initial[0]}
     parameters = {key: tensor.requires_grad_() for key, tensor in stacked.items()}
-    dropout = _stacked_dropout(recipe.dropout, seeds, device) if recipe.dropout > 0 else None
+    dropout = StackedDropout(recipe.dropout, seeds, device) if recipe.dropout > 0 else None
 
     choose = recipe.select == "best-validation"
     if choose and val is None:
         raise ValueError("the best validation epoch cannot be chosen without a validation view")
     if choose and len(val.nodes) == 0:  # type: ignore[union-attr]
         raise GcondError("there is no validation node to choose the best epoch by: give some, or take the last epoch")
-    best = {key: tensor.detach().clone() for key, tensor in parameters.items()}
-    best_accuracy = torch.full((len(seeds),), -1.0, dtype=torch.float64, device=device)
-    best_epoch = torch.zeros(len(seeds), dtype=torch.long, device=device)
+    best = _Best(parameters, len(seeds), device)
+    # Where both parts are computed on the same rows, the pass that trains epoch t + 1 starts with the very scores that
+    # epoch t is validated by.
+    passed_on = choose and dropout is None and val is not None and val.inputs is train.inputs
 
     optimiser = _StackedAdam(parameters, recipe, recipe.lr)
     for epoch in range(1, recipe.epochs + 1):
         if epoch - 1 == recipe.epochs // 2 and epoch > 1:
             optimiser = _StackedAdam(parameters, recipe, recipe.lr / 10)
         scores = model.logits(parameters, train.inputs, dropout)
+        if passed_on and epoch > 1 and recipe.looks(epoch - 1):
+            best.update(epoch - 1, _share(scores.detach()[:, val.nodes].argmax(-1), val))  # type: ignore[union-attr,arg-type]
         optimiser.step(cross_entropy(scores[:, train.nodes], train.y).sum())
-        if choose:
-            score = accuracy(model, parameters, val)  # type: ignore[arg-type]
-            better = score > best_accuracy
-            for run in better.nonzero().flatten().tolist():
-                for key, tensor in parameters.items():
-                    best[key][run].copy_(tensor.detach()[run])
-            best_accuracy = torch.where(better, score, best_accuracy)
-            best_epoch = torch.where(better, epoch, best_epoch)
+        if choose and recipe.looks(epoch) and (not passed_on or epoch == recipe.epochs):
+            best.update(epoch, accuracy(model, parameters, val))  # type: ignore[arg-type]
         if on_epoch:
             on_epoch(epoch)
     if not all(bool(tensor.isfinite().all()) for tensor in parameters.values()):
         raise DivergedError(f"training {model.name} diverged: use an lr below {recipe.lr:g}")
     if choose:
-        return Fit(best, best_epoch, best_accuracy)
+        return Fit(best.parameters, best.epoch, best.accuracy)
     last = {key: tensor.detach() for key, tensor in parameters.items()}
-    unknown = torch.full_like(best_accuracy, torch.nan)
+    unknown = torch.full_like(best.accuracy, torch.nan)
     final = unknown if val is None else accuracy(model, last, val)
-    return Fit(last, torch.full_like(best_epoch, recipe.epochs), final)
+    return Fit(last, torch.full_like(best.epoch, recipe.epochs), final)
+
+
+class _Best:
+    """Each run's weights of the first epoch with the highest validation accuracy so far."""
+
+    def __init__(self, weights: Parameters, runs: int, device: torch.device) -> None:
+        self._weights = weights
+        self.parameters = {key: tensor.detach().clone() for key, tensor in weights.items()}
+        self.accuracy = torch.full((runs,), -1.0, dtype=torch.float64, device=device)
+        self.epoch = torch.zeros(runs, dtype=torch.long, device=device)
+
+    def update(self, epoch: int, score: Tensor) -> None:
+        """Compare the weights as they are now, of ``epoch``, which reach ``score`` [R]."""
+        better = score > self.accuracy
+        for run in better.nonzero().flatten().tolist():
+            for key, tensor in self._weights.items():
+                self.parameters[key][run].copy_(tensor.detach()[run])
+        self.accuracy = torch.where(better, score, self.accuracy)
+        self.epoch = torch.where(better, epoch, self.epoch)
 
 
 def runs_together(model: Model, train: View, classes: int) -> int:
@@ -131,18 +159,24 @@ def runs_together(model: Model, train: View, classes: int) -> int:
 
 
 @torch.no_grad()
-def accuracy(model: Model, parameters: Parameters, view: View) -> Tensor:
+def accuracy(model: Model | Architectures, parameters: Parameters, view: View) -> Tensor:
     """Share of the view's labelled nodes that are classified right, float64 [R]."""
-    return (predict(model, parameters, view) == view.y).double().mean(-1)
+    return _share(predict(model, parameters, view), view)
 
 
 @torch.no_grad()
-def predict(model: Model, parameters: Parameters, view: View) -> Tensor:
+def predict(model: Model | Architectures, parameters: Parameters, view: View) -> Tensor:
     """The class of each of the view's labelled nodes, int64 [R, m]."""
+    if isinstance(model, Architectures):
+        return model.logits(parameters, view.inputs)[:, view.nodes].argmax(-1)
     runs = len(next(iter(parameters.values())))
     # Run by run: activations of a large graph stay in cache, where a stack of them would not.
     singles = ({key: aligned(stack[run]) for key, stack in parameters.items()} for run in range(runs))
     return torch.stack([model.logits(one, view.inputs)[view.nodes].argmax(-1) for one in singles])
+
+
+def _share(predicted: Tensor, view: View) -> Tensor:
+    return (predicted == view.y).double().mean(-1)
 
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
@@ -169,16 +203,6 @@ class _StackedAdam:
     def step(self, loss: Tensor) -> None:
         gradients = torch.autograd.grad(loss, self._weights)
         for weight, gradient in zip(self._slices, (run for stack in gradients for run in stack), strict=True):
-            weight.grad = gradient
+            # The fused kernel goes through both by address, whatever their strides say.
+            weight.grad = gradient.contiguous()
         self._adam.step()
-
-
-def _stacked_dropout(rate: float, seeds: Sequence[int], device: torch.device) -> Dropout:
-    """Dropout on [R, n, k] that draws each run's mask from that run's own generator."""
-    streams = [generator(seed, "dropout", device) for seed in seeds]
-
-    def drop(x: Tensor) -> Tensor:
-        keep = torch.stack([torch.rand(x.shape[1:], generator=stream, device=device) >= rate for stream in streams])
-        return x * keep / (1 - rate)
-
-    return drop

@@ -11,7 +11,8 @@ import torch
 
 from cli.workspace import build_tiny
 from gcond.artefact import CondensedGraph
-from gcond.cli.watching import checkpoint_of, learned_facts
+from gcond.callbacks.checkpoint import checkpoint_of
+from gcond.cli.watching import learned_facts
 from gcond.condensing import condense
 from gcond.graph import SourceGraph
 from gcond.growing import grow

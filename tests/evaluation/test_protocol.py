@@ -280,3 +280,10 @@ def test_stock_pyg_models_reach_the_same_accuracy(name: str, layer: type, struct
         theirs.append(tested)
     assert ours.mean == pytest.approx(sum(theirs) / runs, abs=0.03)
     assert ours.mean > 2 / source.num_classes
+
+
+def test_a_setting_that_came_later_leaves_old_trials_valid() -> None:
+    """Keys of trials from before `validate_every` hold as long as it has the value it then had."""
+    before = {"epochs": 600, "lr": 0.01, "weight_decay": 5e-4, "dropout": 0.0, "select": "best-validation"}
+    assert protocol.recipe_identity(training.Recipe()) == before
+    assert protocol.recipe_identity(training.Recipe(validate_every=5)) == before | {"validate_every": 5}

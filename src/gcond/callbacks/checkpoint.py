@@ -86,3 +86,8 @@ class Checkpoint(Callback):
 def _seal(tensors: Mapping[str, Tensor], state: Any) -> str:
     """A fingerprint of the whole state: one wrong bit in it would quietly lead to another graph."""
     return fingerprint(tensors, json.dumps(state, sort_keys=True))
+
+
+def checkpoint_of(out: Path) -> Path:
+    """Where a run that is to write ``out`` keeps its checkpoint: beside it."""
+    return out.with_name(f"{out.name}.checkpoint")

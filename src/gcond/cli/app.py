@@ -10,7 +10,21 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, CycloptsError
 
 from gcond import __version__
-from gcond.cli import catalogue, condense, demo, evaluate, grow, inspect, propagate
+from gcond.cli import (
+    catalogue,
+    compare,
+    condense,
+    demo,
+    evaluate,
+    grow,
+    inspect,
+    nas,
+    plot,
+    propagate,
+    report,
+    reproduce,
+)
+from gcond.cli.common import TYPED
 from gcond.cli.parsing import sentence
 from gcond.console import fail
 from gcond.errors import GcondError
@@ -30,9 +44,14 @@ app = App(
 _COMMANDS: dict[str, Callable[..., None]] = {
     "condense": condense.command,
     "evaluate": evaluate.command,
+    "compare": compare.command,
     "grow": grow.command,
+    "nas": nas.command,
     "inspect": inspect.command,
+    "plot": plot.command,
     "propagate": propagate.command,
+    "report": report.command,
+    "reproduce": reproduce.command,
     "methods": catalogue.methods,
     "models": catalogue.models,
     "datasets": catalogue.datasets,
@@ -49,7 +68,9 @@ def run(argv: Sequence[str] | None = None) -> int:
     interrupted; 141 that nobody reads the output any more. Other exceptions are bugs and get through.
     """
     try:
-        app(list(sys.argv[1:] if argv is None else argv))
+        words = list(sys.argv[1:] if argv is None else argv)
+        TYPED.set(words)
+        app(words)
         sys.stdout.flush()
     except CycloptsError as error:
         fail(sentence(error))

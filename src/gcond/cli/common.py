@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,6 +131,20 @@ def outcome(out: Path, condensed: CondensedGraph) -> dict[str, Any]:
         "peak_rss_mb": provenance.cost["peak_rss_mb"],
         "settings": provenance.settings,
     }
+
+
+def file_stem(graph: SourceGraph) -> str:
+    """The graph's name for a file; letters that trouble file systems become hyphens."""
+    return re.sub(r"[^\w.-]+", "-", graph.name).strip("-.") or "graph"
+
+
+TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
+"""The words of the command line that is being run."""
+
+
+def command_line() -> str:
+    """The command as it was typed, for the record."""
+    return shlex.join(["gcond", *TYPED.get()])
 
 
 def check_new_file(out: Path, source: str, force: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,7 @@ from gcond.cli.common import (
     SettingOption,
     Source,
     check_new_file,
+    file_stem,
     flag,
     outcome,
     whole_number,
@@ -123,6 +123,5 @@ def command(
 
 
 def default_name(graph: SourceGraph, method: str, nodes: int) -> Path:
-    """``cora-herding-70.safetensors``; letters that trouble file systems become hyphens."""
-    name = re.sub(r"[^\w.-]+", "-", graph.name).strip("-.") or "graph"
-    return Path(f"{name}-{method}-{nodes}.safetensors")
+    """``cora-herding-70.safetensors``."""
+    return Path(f"{file_stem(graph)}-{method}-{nodes}.safetensors")

@@ -36,8 +36,9 @@ def command(
     """Condense a citation graph with every method and compare them with the whole graph."""
     voice = common.start()
     from gcond.reports.tables import Table, accuracy, percent, size
+    from gcond.storage import make_folder
 
-    _make_folder(out)
+    make_folder(out)
     graph = common.load(DATASET, voice)
     with voice.progress(f"loading {DATASET}") as tick:
         rows = _rows(graph, out, common.device, tick)
@@ -122,13 +123,3 @@ def _what_next(path: str, common: Common) -> str:
             "  gcond methods",
         ]
     )
-
-
-def _make_folder(folder: Path) -> None:
-    from gcond.storage import check_writable, unwritable
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder, error) from None
-    check_writable(folder / "check")

@@ -58,7 +58,7 @@ def command(
         raise GcondError(f"'{condensed}' is tested on the graph it was made from: add --on SOURCE")
     if runs < 1:
         raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
-    networks, recipe = _prepare(_names(models), assigned)
+    networks, recipe = _prepare(named_models(models), assigned)
     _check_places(condensed if record else None, trials)
 
     small = _load_condensed(condensed) if condensed is not None else None
@@ -129,7 +129,7 @@ def changed(score: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in used.items() if key not in usual or usual[key] != value}
 
 
-def _names(text: str) -> list[str]:
+def named_models(text: str) -> list[str]:
     """``gcn,sgc`` or ``all`` as a list of models that exist, each once."""
     from gcond import models
 

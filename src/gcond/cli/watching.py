@@ -48,6 +48,8 @@ class Watching:
 
     def check_place(self, out: Path, force: bool) -> None:
         """Refuse to run over the checkpoint of a run that did not finish."""
+        from gcond.callbacks.checkpoint import checkpoint_of
+
         place = checkpoint_of(out)
         if place.exists() and not self.resume and not force:
             raise GcondError(
@@ -67,6 +69,7 @@ class Watching:
                 yield []
                 return
             from gcond.callbacks import Checkpoint, Progress, TensorBoard
+            from gcond.callbacks.checkpoint import checkpoint_of
 
             checkpoint = Checkpoint(checkpoint_of(out), self.checkpoint_every, resume=self.resume)
             logs = [TensorBoard(self.log)] if self.log is not None else []
@@ -78,11 +81,6 @@ class Watching:
 
 
 NOT_WATCHING = Watching()
-
-
-def checkpoint_of(out: Path) -> Path:
-    """Where a run that is to write ``out`` keeps its checkpoint: beside it."""
-    return out.with_name(f"{out.name}.checkpoint")
 
 
 def learned_facts(provenance: Provenance) -> dict[str, str]:

@@ -52,17 +52,26 @@ class Dataset:
             f"from {self.upstream} into DIR/{self.folders[0]} and pass --data DIR or set $GCOND_DATA"
         )
 
+    def at_hand(self, data_dir: str | Path | None) -> bool:
+        """Whether nothing has to be fetched; looks at file names only."""
+        return self._place(data_dir) is not None
+
     def whereabouts(self, data_dir: str | Path | None) -> str:
         """A few words on where the set is, or how to get it; looks at file names only."""
-        with contextlib.suppress(GcondError):  # no data folder, or not in it
-            if not self.raw:
-                return str(self.folder(data_dir))
-            places = [place for file in self.raw if (place := locate(file, data_dir)) is not None]
-            if len(places) == len(self.raw):
-                return str(places[0][1].parent)
+        if (place := self._place(data_dir)) is not None:
+            return str(place)
         if self.raw:
             return "downloaded on first use"
         return f"put {', '.join(self.expected)} from {self.upstream} into DIR/{self.folders[0]}, then --data DIR"
+
+    def _place(self, data_dir: str | Path | None) -> Path | None:
+        with contextlib.suppress(GcondError):  # no data folder, or not in it
+            if not self.raw:
+                return self.folder(data_dir)
+            places = [place for file in self.raw if (place := locate(file, data_dir)) is not None]
+            if len(places) == len(self.raw):
+                return places[0][1].parent
+        return None
 
 
 _PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")

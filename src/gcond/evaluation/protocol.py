@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from gcond.training import Recipe, accuracy, fit, runs_together
 from gcond.view import View
 
 if TYPE_CHECKING:
+    import torch
     from torch_geometric.data import Data
 
 Progress = Callable[[str, int, int], None]
@@ -82,30 +84,33 @@ def evaluate(
     if not isinstance(graph, CondensedGraph | SourceGraph):
         kind = type(graph).__name__
         raise GcondError(f"a {kind} cannot be evaluated: give a CondensedGraph, or a SourceGraph for the reference")
-    source = _source(graph, on)
-    _check_fit(graph, source)
+    source = source_of(graph, on)
+    check_fit(graph, source)
     log = TrialLog(trials)
     place = choose_device(device)
-    train = (graph.view("train") if isinstance(graph, SourceGraph) else graph.view()).to(place)
-    val, test = source.view("val").to(place), source.view("test").to(place)
     seeds = range(seed, seed + runs)
-    jobs = [_Job(graph, source, train, val, test, model, _recipe(model, recipe)) for model in _resolve(models)]
-    return [_score(job, seeds, log, on_progress) for job in jobs]
+    trainings = [Training(graph, source, model, recipe_for(model, recipe)) for model in resolve(models)]
+    return [_score(training, seeds, log, place, on_progress) for training in trainings]
 
 
 @dataclass(frozen=True, eq=False)
-class _Job:
+class Training:
     """Everything about a trial but its seed."""
 
     graph: CondensedGraph | SourceGraph
+    """What is trained on; the source itself as the reference."""
     source: SourceGraph
-    train: View
-    val: View
-    test: View
+    """What it is validated and tested on."""
     model: Model
     recipe: Recipe
 
+    @property
+    def view(self) -> View:
+        return self.graph.view("train") if isinstance(self.graph, SourceGraph) else self.graph.view()
+
+    @cached_property
     def key(self) -> str:
+        """The same for the same graph, model and recipe; see :func:`gcond.evaluation.trials.trial_key`."""
         return trial_key(
             {
                 "gcond": __version__,
@@ -113,15 +118,54 @@ class _Job:
                 "source": self.source.sha256,
                 "model": self.model.name,
                 "settings": asdict(self.model),
-                "recipe": asdict(self.recipe),
+                "recipe": recipe_identity(self.recipe),
             }
         )
 
+    def together(self) -> int:
+        """How many runs are best trained side by side."""
+        return runs_together(self.model, self.view, self.source.num_classes)
 
-def _score(job: _Job, seeds: Sequence[int], log: TrialLog, on_progress: Progress | None) -> Score:
-    key = job.key()
-    missing = [seed for seed in seeds if log.find(key, seed) is None]
-    together = runs_together(job.model, job.train, job.source.num_classes)
+    def run(
+        self, seeds: Sequence[int], device: torch.device, on_epoch: Callable[[int], None] | None = None
+    ) -> list[Trial]:
+        """Train from each of ``seeds``, side by side, and test."""
+        train, val, test = (view.to(device) for view in (self.view, self.source.view("val"), self.source.view("test")))
+        start = time.perf_counter()
+        fitted = fit(
+            self.model,
+            train,
+            val,
+            classes=self.source.num_classes,
+            seeds=seeds,
+            recipe=self.recipe,
+            on_epoch=on_epoch,
+        )
+        tested = accuracy(self.model, fitted.parameters, test)
+        seconds = (time.perf_counter() - start) / len(seeds)
+        columns = zip(seeds, tested.tolist(), fitted.val_accuracy.tolist(), fitted.epoch.tolist(), strict=True)
+        condensed = self.graph.sha256 if isinstance(self.graph, CondensedGraph) else None
+        return [
+            Trial(self.key, self.source.name, condensed, self.model.name, seed, test, val, epoch, seconds)
+            for seed, test, val, epoch in columns
+        ]
+
+
+def recipe_identity(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as it enters a key: a setting that came later counts only where it is not as it was before."""
+    values, usual = asdict(recipe), Recipe()
+    return {key: value for key, value in values.items() if key not in _LATER or value != getattr(usual, key)}
+
+
+# Settings of a recipe that trials of earlier versions do not have in their keys.
+_LATER = frozenset({"validate_every"})
+
+
+def _score(
+    job: Training, seeds: Sequence[int], log: TrialLog, device: torch.device, on_progress: Progress | None
+) -> Score:
+    missing = [seed for seed in seeds if log.find(job.key, seed) is None]
+    together = job.together()
     epochs, total = job.recipe.epochs, job.recipe.epochs * len(seeds)
     for start in range(0, len(missing), together):
         batch = missing[start : start + together]
@@ -131,9 +175,9 @@ def _score(job: _Job, seeds: Sequence[int], log: TrialLog, on_progress: Progress
             if on_progress:
                 on_progress(job.model.name, before + epoch * width, total)
 
-        for trial in _run(job, key, batch, tick):
+        for trial in job.run(batch, device, tick):
             log.add(trial)
-    found = [row for seed in seeds if (row := log.find(key, seed)) is not None]
+    found = [row for seed in seeds if (row := log.find(job.key, seed)) is not None]
     tests = [row.test for row in found]
     return Score(
         model=job.model.name,
@@ -149,28 +193,8 @@ def _score(job: _Job, seeds: Sequence[int], log: TrialLog, on_progress: Progress
     )
 
 
-def _run(job: _Job, key: str, seeds: Sequence[int], on_epoch: Callable[[int], None]) -> list[Trial]:
-    start = time.perf_counter()
-    fitted = fit(
-        job.model,
-        job.train,
-        job.val,
-        classes=job.source.num_classes,
-        seeds=seeds,
-        recipe=job.recipe,
-        on_epoch=on_epoch,
-    )
-    tested = accuracy(job.model, fitted.parameters, job.test)
-    seconds = (time.perf_counter() - start) / len(seeds)
-    columns = zip(seeds, tested.tolist(), fitted.val_accuracy.tolist(), fitted.epoch.tolist(), strict=True)
-    condensed = job.graph.sha256 if isinstance(job.graph, CondensedGraph) else None
-    return [
-        Trial(key, job.source.name, condensed, job.model.name, seed, test, val, epoch, seconds)
-        for seed, test, val, epoch in columns
-    ]
-
-
-def _source(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str | Path | None) -> SourceGraph:
+def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str | Path | None) -> SourceGraph:
+    """The graph that ``graph`` is tested on: ``on``, in the setting that ``graph`` was made in."""
     if isinstance(on, SourceGraph):
         return on
     if on is None:
@@ -181,21 +205,22 @@ def _source(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str | 
     return load(on) if made is None else load(on, setting=made.setting, directed=made.directed)
 
 
-def _resolve(models: str | Model | Sequence[str | Model]) -> list[Model]:
+def resolve(models: str | Model | Sequence[str | Model]) -> list[Model]:
     models = [models] if isinstance(models, str | Model) else models
     if not models:
         raise GcondError(f"no model is named: choose among {', '.join(model_registry.available())}, or all")
     return [model if isinstance(model, Model) else model_registry.find(model)() for model in models]
 
 
-def _recipe(model: Model, given: Recipe | Mapping[str, Any] | None) -> Recipe:
+def recipe_for(model: Model, given: Recipe | Mapping[str, Any] | None) -> Recipe:
     """The recipe as given, or the model's own with what is given on top."""
     if isinstance(given, Recipe):
         return given
     return settings.build(Recipe, {**model.recipe, **(given or {})}, "the training recipe")
 
 
-def _check_fit(graph: CondensedGraph | SourceGraph, source: SourceGraph) -> None:
+def check_fit(graph: CondensedGraph | SourceGraph, source: SourceGraph) -> None:
+    """Refuse a source that cannot be tested on, or that ``graph`` cannot be of."""
     for part in ("val", "test"):
         if not bool(source.mask(part).any()):  # type: ignore[arg-type]
             raise GcondError(f"'{source.name}' has no {part} nodes: evaluation needs some to score on")

@@ -1,4 +1,4 @@
-"""One table, many renderings: rows are laid out once, then drawn by rich or as Markdown."""
+"""One table, many renderings: rows are laid out once, then drawn by rich, as Markdown or as LaTeX."""
 
 from __future__ import annotations
 
@@ -58,6 +58,14 @@ class Table:
         lines = [self.columns, tuple(rules), *self.rows]
         body = "\n".join("| " + " | ".join(_escape(cell) for cell in line) + " |" for line in lines)
         return f"**{_escape(self.title)}**\n\n{body}" if self.title else body
+
+    def latex(self) -> str:
+        """For papers: a ``tabular`` with the rules of the package booktabs."""
+        layout = "".join("l" if place in self.words else "r" for place in range(len(self.columns)))
+        body = [" & ".join(_escape_latex(cell) for cell in line) + r" \\" for line in (self.columns, *self.rows)]
+        lines = [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", body[0], r"\midrule", *body[1:], r"\bottomrule"]
+        caption = [f"% {' '.join(self.title.split())}"] if self.title else []
+        return "\n".join([*caption, *lines, r"\end{tabular}"])
 
 
 def score_table(
@@ -162,6 +170,25 @@ def _values(statistics: Statistics | Mapping[str, Any] | None) -> dict[str, Any]
     if values.get("listed_edges") == values.get("edges"):
         values.pop("listed_edges", None)  # nothing that the line above does not say
     return values
+
+
+def _escape_latex(cell: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in cell).replace("\n", " ")
+
+
+_LATEX = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "–": "--",
+    "−": "$-$",
+    "δ": r"$\delta$",
+    "Φ": r"$\Phi$",
+    "α": r"$\alpha$",
+    "×": r"$\times$",
+}
 
 
 def _escape(cell: str) -> str:

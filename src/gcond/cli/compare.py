@@ -1,0 +1,177 @@
+"""``gcond compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from gcond.cli.common import (
+    DEFAULTS,
+    Common,
+    DirectedOption,
+    SetOption,
+    SettingOption,
+    Source,
+    command_line,
+    file_stem,
+    whole_number,
+)
+from gcond.cli.work import ALONE, Work
+from gcond.errors import GcondError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gcond.budget import Budget
+    from gcond.graph import SourceGraph
+    from gcond.methods.base import Method
+
+
+def command(
+    source: Source,
+    /,
+    *,
+    ratio: Annotated[str | None, Parameter(help="Budgets as shares of the nodes, with commas: 1.3%,2.6%.")] = None,
+    nodes: Annotated[str | None, Parameter(help="Budgets as numbers of nodes, with commas: 35,70,140.")] = None,
+    methods: Annotated[str, Parameter(help="Names from `gcond methods` with commas between, or all.")] = "all",
+    models: Annotated[str, Parameter(help="Names from `gcond models` with commas between, or all.")] = "gcn",
+    seeds: Annotated[int, whole_number("Condensed graphs a method and budget.")] = 5,
+    runs: Annotated[int, whole_number("Trainings on each of them.")] = 10,
+    out: Annotated[Path | None, Parameter(alias="-o", help="The run folder; SOURCE-comparison if not given.")] = None,
+    recipe: Annotated[
+        str | None,
+        Parameter(help="Settings of the methods from a TOML file, or the paper's for a data set, such as cora."),
+    ] = None,
+    set_: Annotated[
+        SetOption,
+        Parameter(help="Settings of the methods that have them (epochs=20), or of one of them (gcond.epochs=20)."),
+    ] = (),
+    train: Annotated[SetOption, Parameter(name="--train", help="Settings of the training, such as epochs=200.")] = (),
+    setting: SettingOption = None,
+    directed: DirectedOption = False,
+    work: Work = ALONE,
+    common: Common = DEFAULTS,
+) -> None:
+    """Condense a graph in many ways, train on all of them, and say which pays.
+
+    For example: gcond compare cora --nodes 35,70,140 --methods random,herding,gcond
+
+    What is done is kept in the run folder: the same command goes on where it was.
+    """
+    voice = common.start()
+    from gcond import settings
+    from gcond.cli.evaluate import named_models
+    from gcond.evaluation.comparing import compare
+    from gcond.reports.comparison import LEGEND, comparison_table, failure_lines
+    from gcond.storage import make_folder, write_text
+    from gcond.training import Recipe
+
+    for count, option in ((seeds, "--seeds"), (runs, "--runs")):
+        if count < 1:
+            raise GcondError(f"{count} is too few for {option}: use {option} 1 or more")
+    chosen = chosen_methods(methods, settings.parse_assignments(set_), recipe)
+    networks = named_models(models)
+    training = settings.parse_assignments(train)
+    settings.build(Recipe, training, "the training recipe")
+    check_budgets(ratio, nodes)
+    with work.open(common.threads) as engine:
+        graph = common.load(source, voice, setting=setting, directed=directed)
+        budgets = parse_budgets(graph, ratio, nodes)
+        folder = out or Path(f"{file_stem(graph)}-comparison")
+        make_folder(folder)
+        with voice.progress(f"comparing on {graph.name}") as tick:
+            found = compare(
+                graph,
+                methods=chosen,
+                budgets=budgets,
+                models=networks,
+                seeds=seeds,
+                runs=runs,
+                recipe=training,
+                folder=folder,
+                engine=engine,
+                device=common.device,
+                command=command_line(),
+                on_progress=tick,
+            )
+    payload = found.to_json()
+    table = comparison_table(payload)
+    write_text(folder / "comparison.md", f"{table.markdown()}\n\n{LEGEND}\n\n" + "\n".join(found.advice) + "\n")
+    write_text(folder / "comparison.tex", table.latex() + "\n")
+    for line in failure_lines(payload["failures"]):
+        voice.warn(line)
+    shown: list[RenderableType] = [
+        table.rich(),
+        LEGEND,
+        "",
+        *found.advice,
+        "",
+        f"Everything is in {folder}; a page of it: gcond report {folder}",
+    ]
+    voice.result({"folder": str(folder), **payload}, *shown)
+
+
+def chosen_methods(names: str, assigned: Mapping[str, str], recipe: str | None) -> list[Method]:
+    """The methods of ``gcond methods`` that are asked for, with the settings that concern each."""
+    from gcond import methods
+    from gcond.condensing import method_for
+    from gcond.registry import suggest
+
+    wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    if not wanted:
+        raise GcondError(f"--methods names no method: choose among {', '.join(methods.available())}, or all")
+    wanted = list(methods.available()) if "all" in wanted else wanted
+    fields = {name: set(methods.find(name).__dataclass_fields__) for name in wanted}
+    for key in assigned:
+        owner, dot, setting = key.rpartition(".")
+        if dot and owner not in fields:
+            raise GcondError(
+                f"'{key}' is for a method that is not compared{suggest(owner, fields)}: {', '.join(fields)} are"
+            )
+        if not any(setting in known for name, known in fields.items() if not dot or name == owner):
+            known = sorted({field for name, own in fields.items() if not dot or name == owner for field in own})
+            raise GcondError(
+                f"no method has a setting '{key}'{suggest(setting, known)}: choose among {', '.join(known)}"
+            )
+    return [method_for(name, _concerning(name, fields[name], assigned), recipe) for name in wanted]
+
+
+def _concerning(name: str, fields: set[str], assigned: Mapping[str, str]) -> dict[str, Any]:
+    """What is assigned to all methods and, going before it, to this one."""
+    general = {key: value for key, value in assigned.items() if "." not in key and key in fields}
+    own = {key.partition(".")[2]: value for key, value in assigned.items() if key.startswith(f"{name}.")}
+    return general | own
+
+
+def check_budgets(ratio: str | None, nodes: str | None) -> None:
+    """Refuse budgets that no graph could have."""
+    from gcond.budget import parse_ratio
+
+    if (ratio is None) == (nodes is None):
+        raise GcondError("give budgets as either --ratio or --nodes, for example --ratio 1.3%,2.6% or --nodes 35,70")
+    for part in _parts(ratio or "", "--ratio") if ratio is not None else ():
+        parse_ratio(part)
+    for part in _parts(nodes or "", "--nodes") if nodes is not None else ():
+        if not part.isdecimal():
+            raise GcondError(f"--nodes cannot be '{part}': give whole numbers with commas between, such as 35,70")
+
+
+def parse_budgets(graph: SourceGraph, ratio: str | None, nodes: str | None) -> list[Budget]:
+    """The budgets on ``graph``, each once."""
+    from gcond.condensing import budget_for
+
+    if ratio is not None:
+        found = [budget_for(graph, ratio=part) for part in _parts(ratio, "--ratio")]
+    else:
+        found = [budget_for(graph, nodes=int(part)) for part in _parts(nodes or "", "--nodes")]
+    return list(dict.fromkeys(found))
+
+
+def _parts(text: str, option: str) -> Sequence[str]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise GcondError(f"{option} names no budget: give some with commas between")
+    return parts

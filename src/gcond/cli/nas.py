@@ -1,0 +1,162 @@
+"""``gcond nas``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from gcond.cli.common import DEFAULTS, Common, DirectedOption, SetOption, SettingOption, command_line, whole_number
+from gcond.cli.work import ALONE, Work
+from gcond.errors import GcondError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gcond.console import Voice
+
+GridOption = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--grid",
+        consume_multiple=(1, None),
+        negative=(),
+        show_default=False,
+        metavar="SETTING=VALUE,VALUE",
+        help="Values of a setting of the model to try; the paper's space for appnp if not given.",
+    ),
+]
+
+
+def command(
+    condensed: Annotated[Path, Parameter(help="A file that `gcond condense` wrote.")],
+    /,
+    *,
+    on: Annotated[str, Parameter(help="The source graph that it was made from.")],
+    model: Annotated[str, Parameter(help="Whose architectures are searched; a name from `gcond models`.")] = "appnp",
+    grid: GridOption = (),
+    runs: Annotated[int, whole_number("How often each winner is trained and tested.")] = 20,
+    seed: Annotated[int, whole_number("Seed of every architecture; the winners' runs count on from it.")] = 0,
+    set_: Annotated[SetOption, Parameter(help="Settings of the training, such as epochs=200.")] = (),
+    condensed_epochs: Annotated[
+        int | None, whole_number("Epochs on the condensed graph; half of those on the whole one if not given.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(alias="-o", help="Folder for nas.json, nas.jsonl and nas.png; CONDENSED-nas if not given."),
+    ] = None,
+    setting: SettingOption = None,
+    directed: DirectedOption = False,
+    work: Work = ALONE,
+    common: Common = DEFAULTS,
+) -> None:
+    """Search architectures on a condensed graph, and see how far the whole graph agrees.
+
+    For example: gcond nas cora-gcond-70.safetensors --on cora
+
+    Another space: gcond nas cora-gcond-70.safetensors --on cora --model gcn --grid hidden=16,64,256 layers=2,3
+
+    A search that was stopped goes on when the same command is started again.
+    """
+    voice = common.start()
+    from gcond import settings
+    from gcond.artefact import CondensedGraph
+    from gcond.evaluation.grid import parse_grid, space
+    from gcond.evaluation.nas import recipes, search
+    from gcond.storage import make_folder, write_text
+
+    if runs < 1:
+        raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
+    recipe, wanted = settings.parse_assignments(set_), parse_grid(grid)
+    # What cannot be is refused before anything is read or made.
+    recipes(space(model, wanted).models[0], recipe, condensed_epochs)
+    out = out or Path(f"{condensed.stem}-nas")
+    _check_folder(out)
+    small = CondensedGraph.load(condensed)
+    source, _ = common.load_origin(small, on, voice, setting=setting, directed=directed)
+    with work.open(common.threads) as worker:
+        make_folder(out)
+        try:
+            with voice.progress("searching") as tick:
+                found = search(
+                    small,
+                    on=source,
+                    model=model,
+                    grid=wanted,
+                    recipe=recipe,
+                    condensed_epochs=condensed_epochs,
+                    seed=seed,
+                    runs=runs,
+                    engine=worker,
+                    folder=out,
+                    device=common.device,
+                    on_progress=tick,
+                )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted: the same command goes on from what '{out}' has") from None
+    payload = {"command": command_line(), **found.to_json()}
+    write_text(out / "nas.json", json.dumps(payload, allow_nan=False, indent=1) + "\n")
+    for failure in found.failures:
+        voice.warn(f"{failure['what']}: {failure['error']}")
+    if not found.architectures:
+        raise GcondError(f"no architecture could be trained on both graphs: {found.failures[0]['error']}")
+    _draw(out / "nas.png", payload, voice)
+    voice.result({"out": str(out), **payload}, *_shown(out, payload))
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse a place that results could not be written to before hours are spent on them."""
+    from gcond.storage import check_writable
+
+    if out.exists() and not out.is_dir():
+        raise GcondError(f"'{out}' is a file: give a folder with --out")
+    check_writable(out / "nas.json" if out.exists() else out)
+
+
+def _draw(path: Path, payload: Mapping[str, Any], voice: Voice) -> None:
+    try:
+        from gcond.reports.figures import save_figure
+        from gcond.reports.figures.architectures import architectures_figure
+
+        figure = architectures_figure(payload)
+    except ImportError:
+        voice.note("the picture needs matplotlib, so there is none: pip install 'gcond[report]'")
+        return
+    save_figure(figure, path)
+
+
+def _shown(out: Path, payload: Mapping[str, Any]) -> Sequence[RenderableType]:
+    from gcond.reports.tables import MISSING, Table, accuracy, assignments, facts, percent, seconds
+
+    rows = []
+    tried = payload["architectures"]
+    for side, name in (("condensed", "condensed graph"), ("whole", "whole graph")):
+        winner = payload["winners"].get(side)
+        tested = accuracy(winner["mean"], winner["std"] if winner["n"] > 1 else None) if winner else MISSING
+        best = percent(max(one[side] for one in tried))
+        rows.append(
+            (
+                name,
+                seconds(payload["seconds"][side]),
+                best,
+                tested,
+                assignments(winner["settings"]) if winner else MISSING,
+            )
+        )
+    columns = ("searched on", "time", "best validation %", "its test accuracy %", "architecture")
+    said = {name: f"{payload[name]:.2f}" if payload[name] is not None else MISSING for name in ("pearson", "spearman")}
+    title = f"{len(tried):,} architectures of {payload['model']} on {payload['source']['name']}"
+    return (
+        Table(columns, tuple(rows), title, words=(0, 4)).rich(),
+        facts(
+            {
+                "Pearson correlation": said["pearson"],
+                "Spearman correlation": said["spearman"],
+                "failures": str(len(payload["failures"])) if payload["failures"] else "",
+                "wrote": str(out),
+            }
+        ).rich(),
+    )

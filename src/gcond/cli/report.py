@@ -1,0 +1,79 @@
+"""``gcond report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from gcond.cli.common import DEFAULTS, Common
+from gcond.errors import GcondError
+
+if TYPE_CHECKING:
+    from gcond.console import Voice
+    from gcond.graph import SourceGraph
+    from gcond.reports.page import Run
+
+
+def command(
+    runs: Annotated[
+        list[Path],
+        Parameter(help="Folders that `gcond compare` or `gcond nas` wrote, and condensed files.", negative=()),
+    ],
+    /,
+    *,
+    on: Annotated[str | None, Parameter(help="The source graph, for class names and its nodes in the figures.")] = None,
+    out: Annotated[Path, Parameter(alias="-o", help="The page.")] = Path("page.html"),
+    title: Annotated[str, Parameter(help="Its title; one of the data sets and sizes if not given.")] = "",
+    common: Common = DEFAULTS,
+) -> None:
+    """Make one HTML page of runs and condensed files; it opens from disk and needs no network.
+
+    For example: gcond report runs/cora cora-gcond-70.safetensors -o cora.html
+    """
+    voice = common.start()
+    from gcond.reports.page import read_runs, render_page
+    from gcond.storage import atomic_path, check_writable
+
+    _check_out(out, runs)
+    check_writable(out)
+    found = read_runs(runs)
+    source = _source(found, on, common, voice) if on is not None else None
+    with voice.progress("drawing"):
+        text = render_page(found, title=title, source=source)
+    data = text.encode()
+    with atomic_path(out) as temporary:
+        temporary.write_bytes(data)
+    graphs = sum(len(run.pieces) for run in found)
+    voice.result({"out": str(out), "runs": len(found), "graphs": graphs, "bytes": len(data)}, _said(out, len(data)))
+
+
+def _said(out: Path, count: int) -> str:
+    from gcond.reports.tables import size
+
+    return f"wrote {out} ({size(count)}): open it in a browser"
+
+
+def _check_out(out: Path, runs: list[Path]) -> None:
+    """Refuse to write the page over what it is about: a page can be made again, a condensed graph takes hours."""
+    for run in runs:
+        if out.exists() and run.exists() and out.samefile(run):
+            raise GcondError(f"'{out}' is what the page is about: give another name with -o")
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise GcondError(f"'{out}' is not a page: give a name that ends in .html with -o")
+
+
+def _source(runs: list[Run], on: str, common: Common, voice: Voice) -> SourceGraph:
+    """The graph ``on`` as the first run read it; if it is no run's source, it is said."""
+    pieces = [piece.graph for run in runs for piece in run.pieces]
+    made = next((graph.provenance for graph in pieces if graph.provenance is not None), None)
+    graph = common.load(
+        on,
+        voice,
+        setting=made.setting if made is not None else None,
+        directed=made.directed if made is not None else False,
+    )
+    if not any(run.source.get("sha256") in (None, "", graph.sha256) for run in runs):
+        voice.warn(f"no run is of '{graph.name}' as it is now, so the page shows nothing of it")
+    return graph

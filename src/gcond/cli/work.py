@@ -1,0 +1,40 @@
+"""The options of commands whose work is many jobs: who does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from gcond.cli.common import whole_number
+
+if TYPE_CHECKING:
+    from gcond.engines import Engine
+
+_GROUP = Group("Options of commands with many jobs", sort_key=8)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Work:
+    """Who works the jobs off."""
+
+    engine: Annotated[
+        Literal["local", "ray"], Parameter(help="Processes of this machine, or Ray (extra `ray`).", group=_GROUP)
+    ] = "local"
+    workers: Annotated[
+        int | None, whole_number("How many jobs run at a time; they share --threads among them.", group=_GROUP)
+    ] = None
+    address: Annotated[
+        str | None, Parameter(help="A running Ray cluster; without one, Ray starts on this machine.", group=_GROUP)
+    ] = None
+
+    def open(self, threads: int | None) -> Engine:
+        """The engine, to be used in a ``with`` block; refuses what cannot be before any work."""
+        from gcond.engines import open_engine
+
+        return open_engine(self.engine, workers=self.workers, threads=threads, address=self.address)
+
+
+ALONE = Work()

@@ -1,0 +1,89 @@
+"""What a comparison means, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gcond.evaluation.comparison import WHOLE, Comparison, Line
+
+# Below this share of the whole graph's accuracy a condensed graph is no stand-in for it.
+GOOD_SHARE = 0.95
+# Accuracies this near each other make no difference to a person who chooses.
+CLOSE = 0.01
+
+
+def advise(comparison: Comparison) -> Iterator[str]:
+    """What to use, whether something cheaper does as well, when it pays, and what the node ratio hides.
+
+    It goes by the first model; the best line is the smallest budget that is within half a point of the best.
+    """
+    model = comparison.models[0]
+    lines = [line for line in comparison.lines if line.model == model and line.method != WHOLE]
+    if not lines:
+        return
+    top = next(line for line in comparison.lines if line.model == model and line.method == WHOLE)
+    highest = max(line.mean for line in lines)
+    best = min((line for line in lines if line.mean >= highest - 0.005), key=lambda line: (line.nodes, -line.mean))
+    yield _what_is_kept(best, top)
+    if cheaper := _cheaper(best, lines):
+        yield _instead(cheaper, best)
+        best = cheaper
+    yield _when_it_pays(best, top)
+    if heavy := [line for line in lines if line.bytes > top.bytes]:
+        yield _what_ratios_hide(heavy, top)
+
+
+def _what_is_kept(best: Line, top: Line) -> str:
+    kept = f"{best.method} with {best.nodes:,} nodes keeps {100 * best.kept:.1f} % of the whole graph's accuracy"
+    if best.kept >= GOOD_SHARE:
+        return f"{kept} ({top.model}: {100 * best.mean:.1f} of {100 * top.mean:.1f} %)."
+    return f"{kept} at best: try a larger budget, or train on the whole graph."
+
+
+def _cheaper(best: Line, lines: Sequence[Line]) -> Line | None:
+    """What cannot be told apart from ``best`` at its budget, and takes less than half the time to condense.
+
+    A few seeds cannot tell anything apart, so the means must be close as well.
+    """
+    tied = [
+        line
+        for line in lines
+        if line.nodes == best.nodes and line.mark == "tied" and best.mean - line.mean <= CLOSE
+        if line.condense_seconds < best.condense_seconds / 2
+    ]
+    return min(tied, key=lambda line: line.condense_seconds, default=None)
+
+
+def _instead(cheaper: Line, best: Line) -> str:
+    what = {"selected": "a coreset", "merged": "a coarsening", "learned": "a cheaper method"}[cheaper.kind]  # type: ignore[index]
+    return (
+        f"{cheaper.method} ({what}) does as well here: {100 * cheaper.mean:.1f} % against {100 * best.mean:.1f} %, "
+        f"which chance explains (p = {cheaper.p_value:.2f}), in {_seconds(cheaper)} instead of {_seconds(best)}."
+    )
+
+
+def _when_it_pays(line: Line, top: Line) -> str:
+    if line.break_even is None:
+        return (
+            f"Training on {line.method}'s graph takes no less time than on the whole one, validation included: "
+            "it pays in storage or privacy, not in time."
+        )
+    if line.break_even == 1:
+        return f"Condensing by {line.method} pays in time from the first training on."
+    return (
+        f"Condensing by {line.method} pays in time from training number {line.break_even:,} on: it takes "
+        f"{_seconds(line)} once, and saves {top.train_seconds - line.train_seconds:.1f} s a training."
+    )
+
+
+def _what_ratios_hide(heavy: Sequence[Line], top: Line) -> str:
+    worst = max(heavy, key=lambda line: line.bytes)
+    return (
+        f"With {worst.method}, {100 * worst.nodes / top.nodes:.1f} % of the nodes are "
+        f"{100 * worst.bytes / top.bytes:.0f} % of the bytes: the condensed features are "
+        "dense, and the source keeps its own sparse."
+    )
+
+
+def _seconds(line: Line) -> str:
+    return f"{line.condense_seconds:.1f} s"

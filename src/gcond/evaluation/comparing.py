@@ -1,0 +1,204 @@
+"""``gcond.compare``: methods side by side, with the whole graph as the top line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from gcond import settings
+from gcond.artefact import CondensedGraph
+from gcond.budget import Budget
+from gcond.console import Tick
+from gcond.engines.base import Engine
+from gcond.engines.local import LocalEngine
+from gcond.errors import GcondError
+from gcond.evaluation.advice import advise
+from gcond.evaluation.comparison import WHOLE, Comparison, Line
+from gcond.evaluation.protocol import recipe_for, resolve
+from gcond.evaluation.summary import summarise
+from gcond.evaluation.sweep import Condensation, Order, Sweep, training_seeds
+from gcond.evaluation.trials import Trial
+from gcond.graph import SourceGraph
+from gcond.methods.base import Method
+from gcond.models.base import Model
+from gcond.statistics import describe
+from gcond.training import Recipe
+
+# A difference that chance makes this often is held to be none.
+SIGNIFICANCE = 0.05
+
+
+def compare(
+    source: SourceGraph,
+    *,
+    methods: Sequence[Method],
+    budgets: Sequence[Budget],
+    models: str | Model | Sequence[str | Model] = ("gcn",),
+    seeds: int = 5,
+    runs: int = 10,
+    recipe: Recipe | Mapping[str, Any] | None = None,
+    folder: str | Path,
+    engine: Engine | None = None,
+    device: str = "auto",
+    command: str = "",
+    on_progress: Tick | None = None,
+) -> Comparison:
+    """Condense ``source`` by every method to every budget from ``seeds`` seeds, and train on each graph ``runs`` times.
+
+    All of it is kept in ``folder``: what is there already is not done again. ``engine`` does the work
+    (:func:`gcond.engines.open_engine`), by default the cores of this machine. Methods are told apart by their names.
+    """
+    seeds = settings.whole_number(seeds, "seeds", least=1)
+    runs = settings.whole_number(runs, "runs", least=1)
+    if not methods or not budgets:
+        raise GcondError("a comparison needs a method and a budget at least: give some of each")
+    folder, networks = Path(folder), resolve(models)
+    grid = [Condensation(method, budget, seed) for budget in budgets for method in methods for seed in range(seeds)]
+    with nullcontext(engine) if engine else LocalEngine() as workers:
+        sweep = Sweep(source, folder, workers, device=device, on_progress=on_progress)
+        made = sweep.condense(grid)
+        orders = [order for model in networks for order in _orders(model, recipe_for(model, recipe), made, runs)]
+        trials = iter(sweep.train(orders))
+    lines: list[Line] = []
+    for model in networks:
+        top = _whole_line(source, model, next(trials))
+        scored = {job: next(trials) for job in made}
+        lines.append(top)
+        for budget in budgets:
+            lines += _budget_lines(sweep, top, [job for job in made if job.budget == budget], made, scored)
+    found = Comparison(
+        source=summarise(source),
+        models=tuple(model.name for model in networks),
+        seeds=seeds,
+        runs=runs,
+        recipe=settings.as_dict(recipe) if isinstance(recipe, Recipe) else dict(recipe or {}),
+        lines=tuple(lines),
+        advice=(),
+        failures=tuple(sweep.failures),
+        command=command,
+    )
+    found = replace(found, advice=tuple(advise(found)))
+    found.save(folder)
+    return found
+
+
+def break_even(condense: float, small: float, whole: float) -> int | None:
+    """The least n with ``condense + n · small < n · whole``, in seconds; None if there is none."""
+    return math.floor(condense / (whole - small)) + 1 if small < whole else None
+
+
+def paired_p_value(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Of a two-sided paired t-test; 1 where nothing differs, None with fewer than two pairs."""
+    from scipy.stats import ttest_rel
+
+    if len(first) < 2 or len(first) != len(second):
+        return None
+    if first == second:
+        return 1.0
+    found = float(ttest_rel(first, second).pvalue)
+    return found if math.isfinite(found) else 0.0  # always the same difference: no chance in it
+
+
+def _orders(model: Model, recipe: Recipe, made: Mapping[Condensation, CondensedGraph], runs: int) -> list[Order]:
+    whole = Order(None, model, recipe, tuple(range(runs)))
+    small = [Order(graph, model, recipe, training_seeds(job.seed, runs), str(job)) for job, graph in made.items()]
+    return [whole, *small]
+
+
+def _whole_line(source: SourceGraph, model: Model, trials: Sequence[Trial]) -> Line:
+    if not trials:
+        raise GcondError(f"'{model.name}' could not be trained on the whole graph, so there is nothing to compare with")
+    found, mean = describe(source), fmean(trial.test for trial in trials)
+    return Line(
+        method=WHOLE,
+        kind="whole",
+        model=model.name,
+        nodes=found.nodes,
+        ratio=1.0,
+        edges=found.edges,
+        bytes=found.bytes,
+        mean=mean,
+        std=_deviation([trial.test for trial in trials]),
+        n=len(trials),
+        kept=1.0,
+        condense_seconds=0.0,
+        train_seconds=fmean(trial.seconds for trial in trials),
+        peak_rss_mb=None,
+        break_even=None,
+        mark="",
+        p_value=None,
+        graphs=(),
+    )
+
+
+def _budget_lines(
+    sweep: Sweep,
+    top: Line,
+    jobs: Sequence[Condensation],
+    made: Mapping[Condensation, CondensedGraph],
+    scored: Mapping[Condensation, Sequence[Trial]],
+) -> list[Line]:
+    """The methods at one budget, the best of them marked."""
+    by_method: dict[str, list[Condensation]] = {}
+    for job in jobs:
+        if scored[job]:
+            by_method.setdefault(job.method.name, []).append(job)
+    lines = {name: _line(sweep, top, own, made, scored) for name, own in by_method.items()}
+    if not lines:
+        return []
+    best = max(lines.values(), key=lambda line: line.mean).method
+    by_seed = {name: {job.seed: fmean(t.test for t in scored[job]) for job in own} for name, own in by_method.items()}
+    for name, line in lines.items():
+        common = sorted(by_seed[best].keys() & by_seed[name].keys())
+        p = paired_p_value([by_seed[best][seed] for seed in common], [by_seed[name][seed] for seed in common])
+        if name == best:
+            lines[name] = replace(line, mark="best")
+        else:
+            lines[name] = replace(line, p_value=p, mark="tied" if p is not None and p >= SIGNIFICANCE else "")
+    return list(lines.values())
+
+
+def _line(
+    sweep: Sweep,
+    top: Line,
+    jobs: Sequence[Condensation],
+    made: Mapping[Condensation, CondensedGraph],
+    scored: Mapping[Condensation, Sequence[Trial]],
+) -> Line:
+    graphs = [made[job] for job in jobs]
+    counted = [describe(graph) for graph in graphs]
+    costs = [graph.provenance.cost for graph in graphs if graph.provenance is not None]
+    trials = [trial for job in jobs for trial in scored[job]]
+    mean = fmean(trial.test for trial in trials)
+    condensing = fmean(cost["wall_seconds"] for cost in costs)
+    training = fmean(trial.seconds for trial in trials)
+    first = jobs[0]
+    return Line(
+        method=first.method.name,
+        kind=first.method.kind,
+        model=top.model,
+        nodes=first.budget.nodes,
+        ratio=first.budget.ratio,
+        edges=fmean(found.edges for found in counted),
+        bytes=fmean(found.bytes for found in counted),
+        mean=mean,
+        std=_deviation([trial.test for trial in trials]),
+        n=len(trials),
+        kept=mean / top.mean if top.mean else 0.0,
+        condense_seconds=condensing,
+        train_seconds=training,
+        peak_rss_mb=max(cost["peak_rss_mb"] for cost in costs),
+        break_even=break_even(condensing, training, top.train_seconds),
+        mark="",
+        p_value=None,
+        graphs=tuple(str(sweep.path(job).relative_to(sweep.folder)) for job in jobs),
+    )
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else 0.0

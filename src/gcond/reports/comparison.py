@@ -1,0 +1,66 @@
+"""A comparison as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gcond.reports.tables import MISSING, Table, accuracy, percent, size
+
+MARKS = {"best": "●", "tied": "○", "": ""}
+LEGEND = "● best of its budget, ○ not distinguishable from it (paired t-test over seeds, p ≥ 0.05)"
+
+
+def comparison_table(comparison: Mapping[str, Any]) -> Table:
+    """What :meth:`gcond.evaluation.comparison.Comparison.to_json` says, a row a line."""
+    source, lines = comparison["source"], comparison["lines"]
+    several = len(comparison["models"]) > 1
+    rows = tuple(((line["model"],) if several else ()) + _cells(line) for line in lines)
+    headings = (
+        "method",
+        "nodes",
+        "",
+        "accuracy %",
+        "n",
+        "kept %",
+        "edges",
+        "storage",
+        "condensing",
+        "training",
+        "memory",
+        "pays from",
+    )
+    columns = (("model",) if several else ()) + headings
+    title = f"{source['name']}: {_count(comparison['seeds'], 'graph')} × {_count(comparison['runs'], 'run')} each"
+    if not several:
+        title += f", {comparison['models'][0]}"
+    words = (0, 1) if several else (0,)
+    return Table(columns, rows, title, words=words, tight=True)
+
+
+def failure_lines(failures: Sequence[Mapping[str, str]]) -> list[str]:
+    """One a failed job."""
+    return [f"failed: {failure['what']}: {failure['error']}" for failure in failures]
+
+
+def _cells(line: Mapping[str, Any]) -> tuple[str, ...]:
+    whole = line["kind"] == "whole"
+    pays = MISSING if whole else ("never" if line["break_even"] is None else f"training {line['break_even']:,}")
+    return (
+        "whole graph" if whole else line["method"],
+        f"{line['nodes']:,}",
+        MARKS[line["mark"]],
+        accuracy(line["mean"], line["std"] if line["n"] > 1 else None),
+        str(line["n"]),
+        percent(line["kept"]),
+        f"{line['edges']:,.0f}",
+        size(line["bytes"]),
+        MISSING if whole else f"{line['condense_seconds']:.1f} s",
+        f"{line['train_seconds']:.1f} s",
+        MISSING if line["peak_rss_mb"] is None else size(line["peak_rss_mb"] * 10**6),
+        pays,
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' if number != 1 else ''}"

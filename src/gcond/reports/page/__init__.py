@@ -1,0 +1,8 @@
+"""The page: one self-contained HTML file for one or many runs."""
+
+from __future__ import annotations
+
+from gcond.reports.page.rendering import render_page
+from gcond.reports.page.runs import Run, read_runs
+
+__all__ = ["Run", "read_runs", "render_page"]

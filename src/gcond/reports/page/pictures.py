@@ -1,0 +1,92 @@
+"""The figures of a run as pictures that live inside the page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gcond.errors import GcondError
+from gcond.reports.page.runs import Piece, Run
+from gcond.reports.page.words import best_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from gcond.artefact import CondensedGraph
+    from gcond.graph import SourceGraph
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG as an address: an ``<img>`` runs no script and loads nothing, whatever text the drawing holds."""
+
+    address: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A figure that may turn out not to be possible."""
+
+    caption: str
+    draw: Callable[[], Figure]
+
+
+def pictures_of(run: Run, source: SourceGraph | None = None) -> tuple[list[Picture], list[str]]:
+    """The figures that this run has the numbers for, and notes on those that it should have had."""
+    try:
+        from gcond.reports.figures import svg_text
+    except ImportError:
+        return [], ["There are no figures, because matplotlib is missing: pip install 'gcond[report]'."]
+    pictures, notes = [], []
+    for wanted in _wanted(run, source):
+        try:
+            text = svg_text(wanted.draw())
+        except (GcondError, ImportError) as error:
+            notes.append(f"Without the figure “{wanted.caption}”: {error}")
+            continue
+        coded = base64.b64encode(text.encode()).decode()
+        pictures.append(Picture(f"data:image/svg+xml;base64,{coded}", wanted.caption))
+    return pictures, notes
+
+
+def _wanted(run: Run, source: SourceGraph | None) -> Iterator[Wanted]:
+    from gcond.reports.figures import architectures, balance, budget, curves, embedding
+
+    comparison, search = run.raw_comparison, run.raw_search
+    if comparison is not None and len({line["nodes"] for line in run.lines if line["kind"] != "whole"}) > 1:
+        yield Wanted("Test accuracy against the number of nodes", lambda: budget.budget_figure(comparison))
+    piece = shown_first(run)
+    if piece is not None:
+        graph, counts = _named(piece.graph, run, source), run.source.get("class_nodes")
+        if graph.provenance is not None and graph.provenance.history.get("loss"):
+            yield Wanted(f"How it was learned ({piece.label})", lambda: curves.curves_figure(graph))
+        yield Wanted(f"Features in two dimensions ({piece.label})", lambda: embedding.embedding_figure(graph, source))
+        yield Wanted(f"Nodes a class ({piece.label})", lambda: balance.balance_figure(graph, counts))
+    if search is not None and search_has_both(run):
+        yield Wanted(
+            "Architectures: accuracy on the condensed and on the whole graph",
+            lambda: architectures.architectures_figure(search),
+        )
+
+
+def _named(graph: CondensedGraph, run: Run, source: SourceGraph | None) -> CondensedGraph:
+    """``graph`` with the names of its classes, where the run or the source knows them and its file does not."""
+    names = (source.class_names if source is not None else ()) or run.class_names
+    if graph.provenance is None or graph.provenance.class_names or len(names) != graph.num_classes:
+        return graph
+    return replace(graph, provenance=replace(graph.provenance, class_names=tuple(names)))
+
+
+def shown_first(run: Run) -> Piece | None:
+    """The graph of the headline, or the first one."""
+    line = best_line(run)
+    best = run.piece_of(line) if line else None
+    return best or (run.pieces[0] if run.pieces else None)
+
+
+def search_has_both(run: Run) -> bool:
+    tried: Sequence = run.search["architectures"] if run.search else ()
+    return any(each.get("whole") is not None for each in tried)

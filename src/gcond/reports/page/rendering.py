@@ -1,0 +1,119 @@
+"""The page itself: parts are filled in by Jinja2 with every text escaped, style and script are written into it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from gcond import __version__
+from gcond.errors import GcondError
+from gcond.reports.page import words
+from gcond.reports.page.drawing import draw
+from gcond.reports.page.pictures import Picture, pictures_of, shown_first
+from gcond.reports.page.runs import Run
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from gcond.graph import SourceGraph
+
+
+@dataclass(frozen=True)
+class Section:
+    """Everything that the templates show of one run."""
+
+    anchor: str
+    name: str
+    run: Run
+    headline: words.Headline
+    comparisons: Sequence[words.Comparison]
+    pictures: Sequence[Picture]
+    notes: Sequence[str]
+    drawings: Sequence[Mapping[str, Any]]
+    facts: Mapping[str, str]
+    pieces: Sequence[Mapping[str, str]]
+    settings: Sequence[tuple[str, str]]
+    search: tuple[str, list[tuple[str, ...]]] | None
+
+
+def render_page(runs: Sequence[Run], *, title: str = "", source: SourceGraph | None = None) -> str:
+    """One HTML document on ``runs`` that needs no network and no other file; the same runs give the same text.
+
+    ``source`` adds what the files do not hold: class names, and the source's own nodes in the figures of the runs
+    that were made from it.
+    """
+    if not runs:
+        raise GcondError("a page needs at least one run or condensed file")
+    environment = _environment()
+    style, script = _asset("page.css"), _asset("page.js")
+    sections = [_section(index, run, source) for index, run in enumerate(runs)]
+    policy = (
+        f"default-src 'none'; script-src '{_sha256(script)}'; style-src '{_sha256(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return environment.get_template("page.html.j2").render(
+        title=title or words.page_title(runs),
+        sections=sections,
+        policy=policy,
+        style=_trusted(style),
+        script=_trusted(script),
+        version=__version__,
+    )
+
+
+def _section(index: int, run: Run, source: SourceGraph | None) -> Section:
+    own = source if source is not None and run.source.get("sha256") in (None, "", source.sha256) else None
+    names = (own.class_names if own is not None else ()) or run.class_names
+    pictures, notes = pictures_of(run, own)
+    first = shown_first(run)
+    pieces = sorted(run.pieces, key=lambda piece: piece is not first)  # the headline's graph is the one that opens
+    return Section(
+        anchor=f"run-{index + 1}",
+        name=run.source.get("name") or run.name,
+        run=run,
+        headline=words.headline(run),
+        comparisons=words.comparisons(run),
+        pictures=pictures,
+        notes=[*run.notes, *notes],
+        drawings=[{"label": piece.label, **draw(piece.graph, tuple(names))} for piece in pieces],
+        facts=words.source_facts(run),
+        pieces=words.piece_rows(run),
+        settings=words.settings_of(run),
+        search=words.search_facts(run.search) if run.search else None,
+    )
+
+
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError:
+        raise GcondError("the page needs Jinja2: pip install 'gcond[report]'") from None
+    environment = Environment(
+        loader=PackageLoader("gcond.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return environment
+
+
+def _asset(name: str) -> str:
+    return files("gcond.reports").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _trusted(text: str) -> Any:
+    """Our own style and script: the only text that is not escaped."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _sha256(text: str) -> str:
+    """As a content security policy wants it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

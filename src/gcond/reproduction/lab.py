@@ -1,0 +1,108 @@
+"""Where experiments are done: one data set, its sweep, and how much of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from gcond import recipes
+from gcond.artefact import CondensedGraph
+from gcond.condensing import budget_for, method_for
+from gcond.console import Tick
+from gcond.engines.base import Engine
+from gcond.evaluation.sweep import Condensation, Failure, Sweep
+from gcond.graph import SourceGraph
+from gcond.methods import find
+from gcond.methods.base import Method
+from gcond.reproduction.paper import Figure
+
+Settings = Literal["gcond", "paper"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything."""
+
+    seeds: int = 5
+    """Condensed graphs a cell."""
+    runs: int = 10
+    """Trainings on each of them."""
+    epochs: int | None = None
+    """The most epochs of a condensation, where less than the method's own."""
+    train: Mapping[str, Any] = field(default_factory=dict)
+    """What the training recipe is made to be."""
+    architectures: Mapping[str, tuple[Any, ...]] | None = None
+    """The architectures to search; None is all of the paper's."""
+
+
+FULL = Scale()
+QUICK = Scale(
+    seeds=1,
+    runs=2,
+    epochs=5,
+    train={"epochs": 60},
+    architectures={"hops": (2, 10), "alpha": (0.1, 0.2), "hidden": (16, 64), "activation": ("relu", "sigmoid")},
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of ours beside the paper's."""
+
+    labels: tuple[str, ...]
+    ours: Figure | None
+    """None where it failed."""
+    n: int
+    """What the mean is over; 1 is a single measurement."""
+    paper: Figure | None
+
+
+class Lab:
+    """One data set with a sweep of its own, that all experiments on it share: a graph is made once for all of them."""
+
+    def __init__(
+        self,
+        dataset: str,
+        source: SourceGraph,
+        folder: Path,
+        engine: Engine,
+        *,
+        scale: Scale = FULL,
+        settings: Settings = "gcond",
+        device: str = "auto",
+        on_progress: Tick | None = None,
+    ) -> None:
+        self.dataset, self.source, self.scale, self.settings = dataset, source, scale, settings
+        self.folder, self.engine, self.device = folder, engine, device
+        self.sweep = Sweep(source, folder, engine, device=device, on_progress=on_progress)
+        self.on_progress = on_progress
+
+    @property
+    def failures(self) -> list[Failure]:
+        return self.sweep.failures
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """The paper's, in nodes."""
+        return recipes.load(self.dataset).budgets
+
+    @property
+    def middle(self) -> int:
+        """The budget of the paper's side experiments."""
+        return self.budgets[len(self.budgets) // 2]
+
+    def method(self, name: str, **options: Any) -> Method:
+        """The method with its own defaults or the paper's settings, and ``options`` on top."""
+        learned = find(name).kind == "learned"
+        paper = self.dataset if learned and self.settings == "paper" else None
+        method = method_for(name, options, paper)
+        if learned and self.scale.epochs is not None and "epochs" not in options:
+            options = options | {"epochs": min(self.scale.epochs, method.epochs)}  # type: ignore[attr-defined]
+        return method_for(name, options, paper)
+
+    def condense(self, method: Method, nodes: int, seed: int = 0) -> CondensedGraph | None:
+        """One condensed graph; None if it failed."""
+        job = Condensation(method, budget_for(self.source, nodes=nodes), seed)
+        return self.sweep.condense([job]).get(job)

@@ -1,0 +1,104 @@
+"""Experiments whose cells are not accuracies alone: what the graphs look like, how long it takes, and the search."""
+
+from __future__ import annotations
+
+from gcond.evaluation.nas import search
+from gcond.evaluation.sweep import Failure
+from gcond.reproduction.accuracy import Cell, measure
+from gcond.reproduction.lab import Lab, Row
+from gcond.reproduction.paper import Figure, figure, tables
+from gcond.statistics import Statistics, describe
+
+EPOCHS = 50
+"""How many the paper's running times are of."""
+
+
+def statistics(lab: Lab) -> list[Row]:
+    """Condensed and original graphs in numbers. Ours count storage as it is held, the source's features sparse."""
+    method = lab.method("gcond")
+    whole, small = measure(lab, [Cell(("whole",), None), Cell(("gcond",), None, method=method, nodes=lab.middle)])
+    rows = _properties(lab, "whole", whole, describe(lab.source))
+    condensed = lab.condense(method, lab.middle)
+    return rows if condensed is None else rows + _properties(lab, "gcond", small, describe(condensed))
+
+
+def _properties(lab: Lab, graph: str, score: Row, found: Statistics) -> list[Row]:
+    measured = {
+        "accuracy": score.ours,
+        "nodes": Figure(found.nodes),
+        "edges": Figure(found.listed_edges),
+        "sparsity_percent": Figure(100 * found.density),
+        "homophily": None if found.homophily is None else Figure(found.homophily),
+        "storage_mb": Figure(found.bytes / 10**6),
+    }
+    names = {"sparsity_percent": "sparsity, %", "storage_mb": "storage, MB", "accuracy": "accuracy, %"}
+    return [
+        Row(
+            (graph, names.get(key, key)),
+            ours,
+            score.n if key == "accuracy" else 1,
+            figure("statistics", lab.dataset, graph, key),
+        )
+        for key, ours in measured.items()
+    ]
+
+
+def time(lab: Lab) -> list[Row]:
+    """Seconds for 50 epochs without the probe, by one worker; the paper's on one A100."""
+    rows = []
+    for ratio in (key for key in tables()["time"].get(lab.dataset, ())):
+        share = float(ratio)
+        asked = round(share * lab.source.budget_population)
+        nodes = max(lab.source.num_classes, min(asked, int(lab.source.train_mask.sum())))
+        # The labelled nodes as a start: it asks for no trial runs, whose time would be counted.
+        method = lab.method("gcond", epochs=EPOCHS, probe_every=0, patience=0, init="sample")
+        small = lab.condense(method, nodes)
+        made = None if small is None else small.provenance
+        ours = None if made is None else Figure(made.cost["wall_seconds"])
+        rows.append(Row((f"{100 * share:g} %", str(nodes)), ours, 1, figure("time", lab.dataset, ratio)))
+    return rows
+
+
+def nas(lab: Lab) -> list[Row]:
+    """Architecture search: how well validation accuracies of both sides agree, and what the winner reaches."""
+    rows: list[Row] = []
+    for name in ("random", "herding", "gcond"):
+        small = lab.condense(lab.method(name), lab.middle)
+        if small is None:
+            continue
+        found = search(
+            small,
+            on=lab.source,
+            grid=lab.scale.architectures,
+            recipe=lab.scale.train or None,
+            runs=2 * lab.scale.runs,
+            engine=lab.engine,
+            folder=lab.folder,  # one for all: the whole graph is searched once
+            device=lab.device,
+            on_progress=lab.on_progress,
+        )
+        lab.failures.extend(Failure(failure["what"], failure["error"]) for failure in found.failures)
+        tried, winner = len(found.architectures), found.winners["condensed"]
+        rows += [
+            Row((name, "Pearson"), _known(found.pearson), tried, figure("nas", lab.dataset, "pearson", name)),
+            Row((name, "Spearman"), _known(found.spearman), tried, None),
+            Row(
+                (name, "test accuracy, %"),
+                Figure(100 * winner.mean, 100 * winner.std),
+                len(winner.runs),
+                figure("nas", lab.dataset, "test", name),
+            ),
+            Row((name, "seconds"), Figure(found.seconds["condensed"]), 1, None),
+        ]
+    if rows:
+        best = found.winners["whole"]
+        test = Figure(100 * best.mean, 100 * best.std)
+        rows += [
+            Row(("whole", "test accuracy, %"), test, len(best.runs), figure("nas", lab.dataset, "test", "whole")),
+            Row(("whole", "seconds"), Figure(found.seconds["whole"]), 1, None),
+        ]
+    return rows
+
+
+def _known(value: float | None) -> Figure | None:
+    return None if value is None else Figure(value)

@@ -1,0 +1,145 @@
+"""``gcond reproduce``: experiments on the data sets at hand, written beside the paper's figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gcond import __version__
+from gcond.console import Tick
+from gcond.engines.base import Engine
+from gcond.evaluation.sweep import Failure
+from gcond.graph import SourceGraph
+from gcond.reports.tables import MISSING, Table
+from gcond.reproduction.experiments import EXPERIMENTS, Experiment
+from gcond.reproduction.lab import FULL, Lab, Row, Scale, Settings
+from gcond.reproduction.paper import Figure
+from gcond.storage import make_folder, write_text
+
+
+@dataclass(frozen=True)
+class Report:
+    """One experiment, done on some data sets."""
+
+    experiment: Experiment
+    rows: dict[str, list[Row]]
+    """By data set."""
+    failures: tuple[Failure, ...]
+    scale: Scale
+    settings: Settings
+    command: str
+
+    def table(self) -> Table:
+        digits = self.experiment.digits
+        cells = tuple(
+            (dataset, *row.labels, *_compare(row, digits)) for dataset, rows in self.rows.items() for row in rows
+        )
+        columns = ("data set", *self.experiment.columns, "ours", "n", "paper", "difference")
+        words = tuple(range(1 + len(self.experiment.columns)))
+        return Table(columns, cells, self.experiment.title, words=words)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": "reproduction",
+            "gcond": __version__,
+            "table": self.experiment.name,
+            "title": self.experiment.title,
+            "columns": self.experiment.columns,
+            "command": self.command,
+            "settings": self.settings,
+            "seeds": self.scale.seeds,
+            "runs": self.scale.runs,
+            "rows": [{"dataset": dataset, **_as_json(row)} for dataset, rows in self.rows.items() for row in rows],
+            "failures": [asdict(failure) for failure in self.failures],
+        }
+
+    def save(self, folder: Path) -> list[Path]:
+        """Markdown, LaTeX and JSON, named after the table."""
+        name, table = self.experiment.name, self.table()
+        texts = {
+            "md": f"{table.markdown()}\n\n`{self.command}`\n",
+            "tex": table.latex() + "\n",
+            "json": json.dumps(self.to_json(), indent=1, allow_nan=False, ensure_ascii=False) + "\n",
+        }
+        for suffix, text in texts.items():
+            write_text(folder / f"{name}.{suffix}", text)
+        return [folder / f"{name}.{suffix}" for suffix in texts]
+
+
+def reproduce(
+    names: Sequence[str],
+    load: Callable[[str], SourceGraph],
+    datasets: Sequence[str],
+    folder: Path,
+    engine: Engine,
+    *,
+    scale: Scale = FULL,
+    settings: Settings = "gcond",
+    device: str = "auto",
+    command: str = "",
+    on_progress: Tick | None = None,
+) -> Iterator[Report]:
+    """Every experiment in ``names`` on those of ``datasets`` that the paper has it for, as each is done.
+
+    ``folder`` has a run folder a data set, which all experiments share, and the tables as they are written.
+    """
+    make_folder(folder)
+    labs: dict[str, Lab] = {}
+    for name in names:
+        experiment = EXPERIMENTS[name]
+        wanted = [dataset for dataset in datasets if dataset in experiment.datasets]
+        rows: dict[str, list[Row]] = {}
+        failures: list[Failure] = []
+        for dataset in wanted:
+            if dataset not in labs:
+                labs[dataset] = Lab(
+                    dataset,
+                    load(dataset),
+                    folder / dataset,
+                    engine,
+                    scale=scale,
+                    settings=settings,
+                    device=device,
+                    on_progress=on_progress,
+                )
+            lab = labs[dataset]
+            lab.failures.clear()
+            rows[dataset] = experiment.measure(lab)
+            failures += lab.failures
+        if not wanted:
+            continue
+        report = Report(experiment, rows, tuple(failures), scale, settings, command)
+        report.save(folder)
+        yield report
+
+
+def _compare(row: Row, digits: int) -> tuple[str, str, str, str]:
+    counts = all(figure is None or _is_count(figure) for figure in (row.ours, row.paper))
+    digits = 0 if counts else digits
+    difference = MISSING
+    if row.ours is not None and row.paper is not None:
+        difference = f"{row.ours.mean - row.paper.mean:+,.{digits}f}"
+    return _show(row.ours, digits), str(row.n), _show(row.paper, digits), difference
+
+
+def _is_count(figure: Figure) -> bool:
+    return figure.std is None and float(figure.mean).is_integer()
+
+
+def _show(figure: Figure | None, digits: int) -> str:
+    if figure is None:
+        return MISSING
+    mean = f"{figure.mean:,.{digits}f}"
+    return mean if figure.std is None else f"{mean} ± {figure.std:.{digits}f}"
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    return {
+        "labels": row.labels,
+        "ours": None if row.ours is None else row.ours._asdict(),
+        "n": row.n,
+        "paper": None if row.paper is None else row.paper._asdict(),
+    }
