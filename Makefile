@@ -41,7 +41,6 @@ bench: .venv/.dev  ## what is fast, as ratios measured in one run
 
 accuracy: .venv/.dev  ## the long accuracy runs; they resume, and write docs/results.md
 	$(BIN)/pytest -m accuracy tests/accuracy
-	$(BIN)/python tests/accuracy/figures.py
 
 clean:  ## remove the environment and caches
 	rm -rf .venv dist gcond-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,9 +5,10 @@
 >>> small = gcond.condense(graph, ratio="2.6%")
 >>> gcond.evaluate(small, on=graph, models=["gcn"], runs=10)
 
-:mod:`gcond.callbacks` listens to a condensation, :mod:`gcond.recipes` has the paper's settings, and
-:mod:`gcond.transforms` is for PyG. Names are imported when they are first used, so that ``gcond --help`` answers
-without importing torch.
+:func:`gcond.compare` sets methods side by side and :func:`gcond.search` searches architectures;
+:mod:`gcond.callbacks` listens to a condensation, :mod:`gcond.recipes` has the paper's settings,
+:mod:`gcond.engines` does many jobs at a time, and :mod:`gcond.transforms` is for PyG. Names are imported when they
+are first used, so that ``gcond --help`` answers without importing torch.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from gcond.data import load as load
     from gcond.errors import GcondError as GcondError
     from gcond.evaluation import evaluate as evaluate
+    from gcond.evaluation.comparing import compare as compare
+    from gcond.evaluation.nas import search as search
     from gcond.graph import SourceGraph as SourceGraph
     from gcond.growing import grow as grow
     from gcond.propagation import propagate as propagate
@@ -33,6 +36,8 @@ _HOMES = {
     "condense": "gcond.condensing",
     "grow": "gcond.growing",
     "evaluate": "gcond.evaluation",
+    "compare": "gcond.evaluation.comparing",
+    "search": "gcond.evaluation.nas",
     "propagate": "gcond.propagation",
     "CondensedGraph": "gcond.artefact",
     "SourceGraph": "gcond.graph",
@@ -40,7 +45,7 @@ _HOMES = {
     "GcondError": "gcond.errors",
 }
 
-_MODULES = ("callbacks", "recipes", "transforms")
+_MODULES = ("callbacks", "engines", "recipes", "transforms")
 
 __all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
 

@@ -39,7 +39,8 @@ def test_it_writes_what_the_library_finds(workspace, gcond):
     )
     assert numbers(made) == numbers(expected.to_json())
     assert made["command"].startswith("gcond nas ")
-    assert "--grid hidden=3,8 hops=1,2 --set epochs=4" in made["command"]
+    assert "--grid hidden=3,8 hops=1,2 " in made["command"]
+    assert "--set epochs=4" in made["command"]
 
 
 def test_people_see_correlations_and_winners(workspace, gcond):

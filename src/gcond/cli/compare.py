@@ -86,7 +86,7 @@ def command(
             found = compare(
                 graph,
                 methods=chosen,
-                budgets=budgets,
+                nodes=[budget.nodes for budget in budgets],
                 models=networks,
                 seeds=seeds,
                 runs=runs,

@@ -8,12 +8,13 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gcond import settings
 from gcond.artefact import CondensedGraph
-from gcond.budget import Budget
+from gcond.condensing import budget_for, method_for
 from gcond.console import Tick
+from gcond.data import load
 from gcond.engines.base import Engine
 from gcond.engines.local import LocalEngine
 from gcond.errors import GcondError
@@ -29,15 +30,19 @@ from gcond.models.base import Model
 from gcond.statistics import describe
 from gcond.training import Recipe
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
 # A difference that chance makes this often is held to be none.
 SIGNIFICANCE = 0.05
 
 
 def compare(
-    source: SourceGraph,
+    source: SourceGraph | Data | str | Path,
     *,
-    methods: Sequence[Method],
-    budgets: Sequence[Budget],
+    methods: Sequence[str | Method],
+    ratios: Sequence[str | float] = (),
+    nodes: Sequence[int] = (),
     models: str | Model | Sequence[str | Model] = ("gcn",),
     seeds: int = 5,
     runs: int = 10,
@@ -50,15 +55,22 @@ def compare(
 ) -> Comparison:
     """Condense ``source`` by every method to every budget from ``seeds`` seeds, and train on each graph ``runs`` times.
 
+    ``source`` is anything that :func:`gcond.load` takes; methods are named, or given with settings of their own;
+    budgets are ``ratios``, ``nodes`` or both.
+
     All of it is kept in ``folder``: what is there already is not done again. ``engine`` does the work
     (:func:`gcond.engines.open_engine`), by default the cores of this machine. Methods are told apart by their names.
     """
     seeds = settings.whole_number(seeds, "seeds", least=1)
     runs = settings.whole_number(runs, "runs", least=1)
-    if not methods or not budgets:
+    source = load(source)
+    budgets = [budget_for(source, ratio=ratio) for ratio in ratios] + [budget_for(source, nodes=n) for n in nodes]
+    budgets = list(dict.fromkeys(budgets))
+    chosen = [method if isinstance(method, Method) else method_for(method, {}) for method in methods]
+    if not chosen or not budgets:
         raise GcondError("a comparison needs a method and a budget at least: give some of each")
     folder, networks = Path(folder), resolve(models)
-    grid = [Condensation(method, budget, seed) for budget in budgets for method in methods for seed in range(seeds)]
+    grid = [Condensation(method, budget, seed) for budget in budgets for method in chosen for seed in range(seeds)]
     with nullcontext(engine) if engine else LocalEngine() as workers:
         sweep = Sweep(source, folder, workers, device=device, on_progress=on_progress)
         made = sweep.condense(grid)

@@ -13,10 +13,10 @@ from gcond.console import Tick
 from gcond.engines.base import Engine
 from gcond.evaluation.sweep import Failure
 from gcond.graph import SourceGraph
-from gcond.reports.tables import MISSING, Table
+from gcond.reports.reproduction import reproduction_table
+from gcond.reports.tables import Table
 from gcond.reproduction.experiments import EXPERIMENTS, Experiment
 from gcond.reproduction.lab import FULL, Lab, Row, Scale, Settings
-from gcond.reproduction.paper import Figure
 from gcond.storage import make_folder, write_text
 
 
@@ -33,13 +33,7 @@ class Report:
     command: str
 
     def table(self) -> Table:
-        digits = self.experiment.digits
-        cells = tuple(
-            (dataset, *row.labels, *_compare(row, digits)) for dataset, rows in self.rows.items() for row in rows
-        )
-        columns = ("data set", *self.experiment.columns, "ours", "n", "paper", "difference")
-        words = tuple(range(1 + len(self.experiment.columns)))
-        return Table(columns, cells, self.experiment.title, words=words)
+        return reproduction_table(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -48,6 +42,7 @@ class Report:
             "table": self.experiment.name,
             "title": self.experiment.title,
             "columns": self.experiment.columns,
+            "digits": self.experiment.digits,
             "command": self.command,
             "settings": self.settings,
             "seeds": self.scale.seeds,
@@ -114,26 +109,6 @@ def reproduce(
         report = Report(experiment, rows, tuple(failures), scale, settings, command)
         report.save(folder)
         yield report
-
-
-def _compare(row: Row, digits: int) -> tuple[str, str, str, str]:
-    counts = all(figure is None or _is_count(figure) for figure in (row.ours, row.paper))
-    digits = 0 if counts else digits
-    difference = MISSING
-    if row.ours is not None and row.paper is not None:
-        difference = f"{row.ours.mean - row.paper.mean:+,.{digits}f}"
-    return _show(row.ours, digits), str(row.n), _show(row.paper, digits), difference
-
-
-def _is_count(figure: Figure) -> bool:
-    return figure.std is None and float(figure.mean).is_integer()
-
-
-def _show(figure: Figure | None, digits: int) -> str:
-    if figure is None:
-        return MISSING
-    mean = f"{figure.mean:,.{digits}f}"
-    return mean if figure.std is None else f"{mean} ± {figure.std:.{digits}f}"
 
 
 def _as_json(row: Row) -> dict[str, Any]:

@@ -162,13 +162,14 @@ def pays_off(line: Line, compared: bool) -> str:
 
 
 _COLUMNS = (
+    # What people look for first comes first: a phone shows the first few columns.
     "nodes",
-    "edges",
+    "test accuracy %",
+    "kept %",
+    "trainings",
     "size",
     "of source",
-    "test accuracy %",
-    "trainings",
-    "kept %",
+    "edges",
     "to condense",
     "to train once",
     "peak memory",
@@ -208,12 +209,12 @@ def _cells(line: Line, source_bytes: int | None) -> tuple[str, ...]:
 
     return (
         f"{line['nodes']:,}",
-        f"{line['edges']:,.0f}",
+        accuracy(line["mean"], _spread(line)),
+        maybe("kept", percent),
+        f"{line['n']:,}",
         size(line["bytes"]),
         _share(line["bytes"] / source_bytes) if source_bytes else MISSING,
-        accuracy(line["mean"], _spread(line)),
-        f"{line['n']:,}",
-        maybe("kept", percent),
+        f"{line['edges']:,.0f}",
         MISSING if whole else maybe("condense_seconds", seconds),
         maybe("train_seconds", seconds),
         maybe("peak_rss_mb", lambda mb: size(mb * 1e6)),

@@ -1,0 +1,34 @@
+"""A table of the paper, measured: ours, the paper's figure, and the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gcond.reports.tables import MISSING, Table
+
+
+def reproduction_table(report: Mapping[str, Any]) -> Table:
+    """What :meth:`gcond.reproduction.running.Report.to_json` says, a row a figure."""
+    rows = tuple((row["dataset"], *row["labels"], *_compare(row, report["digits"])) for row in report["rows"])
+    columns = ("data set", *report["columns"], "ours", "n", "paper", "difference")
+    return Table(columns, rows, report["title"], words=range(1 + len(report["columns"])))
+
+
+def _compare(row: Mapping[str, Any], digits: int) -> tuple[str, str, str, str]:
+    ours, paper = row["ours"], row["paper"]
+    if all(figure is None or _is_count(figure) for figure in (ours, paper)):
+        digits = 0
+    difference = MISSING if ours is None or paper is None else f"{ours['mean'] - paper['mean']:+,.{digits}f}"
+    return _show(ours, digits), str(row["n"]), _show(paper, digits), difference
+
+
+def _is_count(figure: Mapping[str, Any]) -> bool:
+    return figure["std"] is None and float(figure["mean"]).is_integer()
+
+
+def _show(figure: Mapping[str, Any] | None, digits: int) -> str:
+    if figure is None:
+        return MISSING
+    mean = f"{figure['mean']:,.{digits}f}"
+    return mean if figure["std"] is None else f"{mean} ± {figure['std']:.{digits}f}"
