@@ -67,6 +67,20 @@ def test_it_accepts_ratios_settings_and_several_models(gcond, workspace):
         assert (made.settings["epochs"], made.settings["outer"]) == (1, 2)
 
 
+def test_so_far_shows_what_is_there_and_does_nothing(gcond, workspace):
+    first = ("compare", "tiny.safetensors", "--nodes", "6", "-o", "run", *LITTLE, "--json")
+    assert gcond(*first, "--methods", "random").code == 0
+    trials = (workspace.folder / "run" / "trials.jsonl").read_bytes()
+    done = gcond(*first, "--methods", "random,k-center", "--so-far")
+    assert done.code == 0, done.err
+    lines = json.loads(done.out)["lines"]
+    assert [(line["method"], line["n"]) for line in lines] == [("whole", 2), ("random", 4)]
+    assert (workspace.folder / "run" / "trials.jsonl").read_bytes() == trials
+    empty = gcond("compare", "tiny.safetensors", "--nodes", "6", "-o", "out", "--methods", "random", "--so-far")
+    assert empty.code == 2
+    assert "no training of 'gcn' on the whole graph" in empty.err
+
+
 REFUSALS = {
     "no budget": ((), "give budgets as either --ratio or --nodes"),
     "two kinds of budget": (("--nodes", "6", "--ratio", "10%"), "give budgets as either --ratio or --nodes"),

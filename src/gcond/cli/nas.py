@@ -102,7 +102,8 @@ def command(
     for failure in found.failures:
         voice.warn(f"{failure['what']}: {failure['error']}")
     if not found.architectures:
-        raise GcondError(f"no architecture could be trained on both graphs: {found.failures[0]['error']}")
+        reason = found.failures[0]["error"] if found.failures else "nothing is done yet, so leave --so-far out"
+        raise GcondError(f"no architecture is trained on both graphs: {reason}")
     _draw(out / "nas.png", payload, voice)
     voice.result({"out": str(out), **payload}, *_shown(out, payload))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from gcond.cli.common import whole_number
+from gcond.cli.common import flag, whole_number
 
 if TYPE_CHECKING:
     from gcond.engines import Engine
@@ -30,9 +30,16 @@ class Work:
         str | None, Parameter(help="A running Ray cluster; without one, Ray starts on this machine.", group=_GROUP)
     ] = None
 
+    so_far: Annotated[bool, flag("Do nothing new: show what is in the folder already.", group=_GROUP)] = False
+
     def open(self, threads: int | None) -> Engine:
         """The engine, to be used in a ``with`` block; refuses what cannot be before any work."""
         from gcond.engines import open_engine
+
+        if self.so_far:
+            from gcond.engines.idle import IdleEngine
+
+            return IdleEngine()
 
         return open_engine(self.engine, workers=self.workers, threads=threads, address=self.address)
 

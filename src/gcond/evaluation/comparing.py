@@ -124,7 +124,7 @@ def _orders(model: Model, recipe: Recipe, made: Mapping[Condensation, CondensedG
 
 def _whole_line(source: SourceGraph, model: Model, trials: Sequence[Trial]) -> Line:
     if not trials:
-        raise GcondError(f"'{model.name}' could not be trained on the whole graph, so there is nothing to compare with")
+        raise GcondError(f"there is no training of '{model.name}' on the whole graph, so nothing to compare with")
     found, mean = describe(source), fmean(trial.test for trial in trials)
     return Line(
         method=WHOLE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcond.evaluation.nas import search
+from gcond.evaluation.nas import SearchResult, Side, search
 from gcond.evaluation.sweep import Failure
 from gcond.reproduction.accuracy import Cell, measure
 from gcond.reproduction.lab import Lab, Row
@@ -62,6 +62,7 @@ def time(lab: Lab) -> list[Row]:
 def nas(lab: Lab) -> list[Row]:
     """Architecture search: how well validation accuracies of both sides agree, and what the winner reaches."""
     rows: list[Row] = []
+    whole: list[Row] = []
     for name in ("random", "herding", "gcond"):
         small = lab.condense(lab.method(name), lab.middle)
         if small is None:
@@ -78,26 +79,25 @@ def nas(lab: Lab) -> list[Row]:
             on_progress=lab.on_progress,
         )
         lab.failures.extend(Failure(failure["what"], failure["error"]) for failure in found.failures)
-        tried, winner = len(found.architectures), found.winners["condensed"]
+        tried = len(found.architectures)
         rows += [
             Row((name, "Pearson"), _known(found.pearson), tried, figure("nas", lab.dataset, "pearson", name)),
             Row((name, "Spearman"), _known(found.spearman), tried, None),
-            Row(
-                (name, "test accuracy, %"),
-                Figure(100 * winner.mean, 100 * winner.std),
-                len(winner.runs),
-                figure("nas", lab.dataset, "test", name),
-            ),
-            Row((name, "seconds"), Figure(found.seconds["condensed"]), 1, None),
+            *_winner(lab, name, found, "condensed"),
         ]
-    if rows:
-        best = found.winners["whole"]
-        test = Figure(100 * best.mean, 100 * best.std)
-        rows += [
-            Row(("whole", "test accuracy, %"), test, len(best.runs), figure("nas", lab.dataset, "test", "whole")),
-            Row(("whole", "seconds"), Figure(found.seconds["whole"]), 1, None),
-        ]
-    return rows
+        whole = _winner(lab, "whole", found, "whole")
+    return rows + whole
+
+
+def _winner(lab: Lab, name: str, found: SearchResult, side: Side) -> list[Row]:
+    """What the architecture that a side likes best reaches, and how long the side took to find it."""
+    winner = found.winners.get(side)
+    tested = None if winner is None else Figure(100 * winner.mean, 100 * winner.std)
+    count = 0 if winner is None else len(winner.runs)
+    return [
+        Row((name, "test accuracy, %"), tested, count, figure("nas", lab.dataset, "test", name)),
+        Row((name, "seconds"), Figure(round(found.seconds[side])), 1, None),
+    ]
 
 
 def _known(value: float | None) -> Figure | None:
