@@ -31,7 +31,7 @@ from gcond.graph import SourceGraph
 from gcond.matching.distance import distance
 from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.inner import train_backbone
-from gcond.matching.optimiser import Adam
+from gcond.optimiser import Adam
 from gcond.matching.real import real_side
 from gcond.matching.synthetic import Synthetic
 from gcond.methods.base import Task

@@ -17,6 +17,7 @@ from torch import Tensor
 from gcond.architectures import Architectures, StackedDropout
 from gcond.errors import DivergedError, GcondError
 from gcond.models.base import Model, Parameters
+from gcond.optimiser import Adam
 from gcond.seeding import generator
 from gcond.sparse import aligned
 from gcond.view import View
@@ -196,13 +197,13 @@ class _StackedAdam:
     """
 
     def __init__(self, parameters: Parameters, recipe: Recipe, lr: float) -> None:
-        self._weights = list(parameters.values())
-        self._slices = [run for weight in self._weights for run in weight.detach()]
-        self._adam = torch.optim.Adam(self._slices, lr=lr, weight_decay=recipe.weight_decay, fused=True)
+        self._weights = parameters
+        self._adam = Adam(_run_by_run({key: w.detach() for key, w in parameters.items()}), lr, recipe.weight_decay)
 
     def step(self, loss: Tensor) -> None:
-        gradients = torch.autograd.grad(loss, self._weights)
-        for weight, gradient in zip(self._slices, (run for stack in gradients for run in stack), strict=True):
-            # The fused kernel goes through both by address, whatever their strides say.
-            weight.grad = gradient.contiguous()
-        self._adam.step()
+        gradients = torch.autograd.grad(loss, list(self._weights.values()))
+        self._adam.step(_run_by_run(dict(zip(self._weights, gradients, strict=True))))
+
+
+def _run_by_run(stacks: Parameters) -> dict[str, Tensor]:
+    return {f"{key} {run}": tensor for key, stack in stacks.items() for run, tensor in enumerate(stack)}

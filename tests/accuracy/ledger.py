@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gcond.reports.comparison import LEGEND, comparison_table
+from gcond.reports.comparison import comparison_table, legend
 from gcond.reports.reproduction import reproduction_table
 from gcond.storage import write_text
 
@@ -75,7 +75,7 @@ def _belongs(stem: str, name: str) -> bool:
 def _show(found: Mapping[str, Any]) -> str:
     command = _portable(found["command"])
     if found["kind"] == "comparison":
-        return f"{comparison_table(found).markdown()}\n\n{LEGEND}. `{command}`\n"
+        return f"{comparison_table(found).markdown()}\n\n{legend(found)}.\n\n`{command}`\n"
     table = reproduction_table({**found, "title": ""})
     return f"{table.markdown()}\n\n`{command}`\n"
 

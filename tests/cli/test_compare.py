@@ -79,6 +79,9 @@ def test_so_far_shows_what_is_there_and_does_nothing(gcond, workspace):
     empty = gcond("compare", "tiny.safetensors", "--nodes", "6", "-o", "out", "--methods", "random", "--so-far")
     assert empty.code == 2
     assert "no training of 'gcn' on the whole graph" in empty.err
+    assert not list((workspace.folder / "out").iterdir())
+    before = (workspace.folder / "run" / "comparison.json").read_bytes()
+    assert len(json.loads(before)["lines"]) == 2
 
 
 REFUSALS = {
@@ -90,6 +93,7 @@ REFUSALS = {
     "an unknown method": (("--nodes", "6", "--methods", "herdin"), "did you mean 'herding'?"),
     "no method": (("--nodes", "6", "--methods", ","), "--methods names no method"),
     "an unknown setting": (("--nodes", "6", "--methods", "gcond", "--set", "epoch=1"), "did you mean 'epochs'?"),
+    "a setting where there are none": (("--nodes", "6", "--methods", "random", "--set", "epochs=1"), "they have none"),
     "a setting of another method": (
         ("--nodes", "6", "--methods", "gcond", "--set", "gcond-x.epochs=1"),
         "a method that is not compared",
@@ -121,7 +125,34 @@ def test_failures_are_told_and_the_rest_stands(gcond, workspace):
     found = json.loads(done.out)
     assert {line["method"] for line in found["lines"]} == {"whole", "random"}
     assert [failure["what"] for failure in found["failures"]] == [f"gcond-x, 6 nodes, seed {seed}" for seed in (0, 1)]
-    assert "warning: failed: gcond-x, 6 nodes, seed 0" in done.err
+    assert "failed: gcond-x, 6 nodes, seed 0" in (workspace.folder / "tiny-comparison" / "comparison.md").read_text()
+
+
+def test_why_the_whole_graph_failed_is_told(gcond, workspace):
+    options = ("--nodes", "6", "--methods", "random", "--train", "lr=1e30", "epochs=5", "--workers", "1")
+    done = gcond("compare", "tiny.safetensors", *options)
+    assert done.code == 2
+    assert "no training of 'gcn' on the whole graph to compare with: training gcn diverged" in done.err
+
+
+def test_a_folder_of_another_graph_is_refused(gcond, workspace):
+    done = gcond("compare", "tiny.safetensors", "--nodes", "6", "--methods", "random", *LITTLE, "-o", "run")
+    assert done.code == 0, done.err
+    other = gcond("compare", "synthetic:tiny", "--nodes", "6", "--methods", "random", *LITTLE, "-o", "run")
+    assert other.code == 2
+    assert "'run' holds a comparison on another graph" in other.err
+
+
+def test_a_damaged_graph_is_made_again(gcond, workspace):
+    command = ("compare", "tiny.safetensors", "--nodes", "6", "--methods", "random", *LITTLE, "-o", "run", "--json")
+    first = json.loads(gcond(*command).out)
+    place = workspace.folder / "run" / first["lines"][1]["graphs"][0]
+    whole = place.read_bytes()
+    place.write_bytes(whole[:300])
+    again = gcond(*command)
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["lines"][1]["mean"] == first["lines"][1]["mean"]
+    assert CondensedGraph.load(place).num_nodes == 6
 
 
 SWEEP = (

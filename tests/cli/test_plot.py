@@ -8,7 +8,7 @@ import pytest
 
 from cli.workspace import build_tiny
 from gcond.condensing import condense
-from reports.test_figures import comparison, search
+from reports.runfolder import comparison, search
 
 OPTIONS = {"epochs": 2, "outer": 2, "inner": 1, "structure_hidden": 8, "init": "sample", "delta": 0.08}
 

@@ -49,3 +49,9 @@ def test_nothing_to_compare_is_refused(missing, tmp_path):
     options = {"methods": ["random"], "nodes": [8], **missing}
     with pytest.raises(GcondError, match="a method and a budget at least"):
         gcond.compare("synthetic:tiny", folder=tmp_path, **options)
+
+
+def test_one_method_with_two_settings_is_refused(tmp_path):
+    methods = [method_for("coarsening", {"variant": variant}) for variant in ("variation-neighbourhoods", "heavy-edge")]
+    with pytest.raises(GcondError, match="'coarsening' is given with different settings"):
+        gcond.compare("synthetic:tiny", methods=methods, nodes=[8], folder=tmp_path)

@@ -115,14 +115,14 @@ def test_equal_graphs_are_trained_on_once(source, small):
     points = threshold_sweep(
         small,
         source,
-        [0.9, 0.95, 0.99],
+        [0.0, 0.95, 0.99],
         runs=1,
         recipe=QUICK,
         on_progress=lambda _, done, total: epochs.append((done, total)),
     )
-    assert {point.density for point in points} == {0.0}
-    assert len({point.mean for point in points}) == 1
-    assert epochs[-1] == (5, 5)
+    assert [point.density > 0 for point in points] == [True, False, False]
+    assert points[1].mean == points[2].mean
+    assert epochs[-1] == (10, 10)
 
 
 def test_progress_counts_over_all_thresholds(source, small):
@@ -162,6 +162,20 @@ def test_equal_weights_leave_nothing_to_choose(source):
     assert small.num_edges
     with pytest.raises(GcondError, match="weigh the same"):
         threshold_sweep(small, source, runs=1)
+
+
+def test_thresholds_that_all_leave_the_same_graph_are_refused(source, small):
+    with pytest.raises(GcondError, match=r"leave the same graph, whose edges weigh 0\.\d+ to 0\.\d+: only between"):
+        threshold_sweep(small, source, [0.9, 0.95, 0.99], runs=1, recipe=QUICK)
+    assert len(threshold_sweep(small, source, [0.99], runs=1, recipe=QUICK)) == 1  # one was all that was asked for
+
+
+def test_a_merged_graph_of_heavy_edges_has_no_threshold_below_1(source):
+    merged = condense(source, method="random", nodes=30)
+    ends = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    heavy = dataclasses.replace(merged, edge_index=ends, edge_weight=torch.tensor([3.0, 3.0, 7.0, 7.0]))
+    with pytest.raises(GcondError, match="edges weigh 3 to 7"):
+        threshold_sweep(heavy, source, runs=1, recipe=QUICK)
 
 
 def test_no_thresholds(source, small):

@@ -14,7 +14,6 @@ from gcond.inputs import Inputs
 from gcond.matching.distance import distance
 from gcond.matching.gradients import class_gradients
 from gcond.matching.inner import train_backbone
-from gcond.matching.optimiser import Adam
 from gcond.matching.real import FullBatch
 from gcond.matching.structure import FreeStructure, NoStructure, PairwiseMLP
 from gcond.matching.synthetic import Rates, Synthetic
@@ -26,6 +25,7 @@ from gcond.models.cheby import Cheby
 from gcond.models.gcn import GCN
 from gcond.models.sage import SAGE
 from gcond.models.sgc import SGC
+from gcond.optimiser import Adam
 from gcond.seeding import generator
 from gcond.sparse import SparseMatrix, dense
 from gcond.view import View

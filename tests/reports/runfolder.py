@@ -30,7 +30,14 @@ def score(mean: float = 0.8, model: str = "gcn") -> dict[str, Any]:
 
 
 def small(
-    *, nodes: int = 8, classes: int = 3, method: str = "gcond", name: str = "toy", edges: bool = True, **changes: Any
+    *,
+    nodes: int = 8,
+    classes: int = 3,
+    method: str = "gcond",
+    name: str = "toy",
+    class_names: tuple[str, ...] = (),
+    edges: bool = True,
+    **changes: Any,
 ) -> CondensedGraph:
     """A ring with weights 1/n, 2/n, … and one more node that has no edge."""
     ring = torch.arange(nodes - 1)
@@ -47,6 +54,7 @@ def small(
         source={"name": name, "sha256": "ab", "nodes": 1000, "edges": 3000, "features": 4, "bytes": 100_000},
         transform={"kind": "none"},
         num_classes=classes,
+        class_names=class_names,
         cost={"wall_seconds": 12.0, "cpu_seconds": 11.0, "peak_rss_mb": 500.0},
         history={"loss": [3.0, 2.0, 1.0]},
         gcond_version="0.1.0",
@@ -115,6 +123,6 @@ def search() -> dict[str, Any]:
         "architectures": tried,
         "pearson": 0.9,
         "spearman": 0.8,
-        "winners": {"condensed": winner, "whole": winner},
+        "winners": {"condensed": winner, "whole": {**winner}},
         "seconds": {"condensed": 1.2, "whole": 9.0},
     }

@@ -6,6 +6,7 @@ import dataclasses
 import re
 import sys
 import xml.etree.ElementTree as ET
+from importlib.resources import files
 
 import hypothesis
 import hypothesis.strategies as st
@@ -20,13 +21,14 @@ from matplotlib.text import Text
 from gcond.artefact import CondensedGraph, Provenance
 from gcond.errors import GcondError
 from gcond.evaluation.thresholds import ThresholdPoint
+from gcond.reports.drawn import joined_pairs
 from gcond.reports.figures import save_figure, style, svg_text
 from gcond.reports.figures.architectures import architectures_figure
 from gcond.reports.figures.balance import balance_figure
 from gcond.reports.figures.budget import budget_figure
 from gcond.reports.figures.curves import curves_figure, kept_probe
 from gcond.reports.figures.embedding import MOST_SOURCE_NODES, embedding_figure, sample_nodes, tsne
-from gcond.reports.figures.graph import graph_figure, layout, pack, undirected
+from gcond.reports.figures.graph import graph_figure, layout, pack
 from gcond.reports.figures.threshold import threshold_figure
 
 NASTY = ("$x_1$ & <b>", "_hidden_", "a$", "100% {}", "\x00\x1f tab\tnew\nline", "''\"", "")
@@ -60,7 +62,7 @@ def words(figure):
     return [text.get_text().replace("\\$", "$") for text in figure.findobj(Text) if text.get_text()]
 
 
-def line(method, nodes, mean, *, model="gcn", kind="learned", std=0.01):
+def line(method, nodes, mean, *, model="gcn", kind="learned", std=0.01, n=20):
     return {
         "method": method,
         "kind": kind,
@@ -69,6 +71,7 @@ def line(method, nodes, mean, *, model="gcn", kind="learned", std=0.01):
         "ratio": nodes / 2708,
         "mean": mean,
         "std": std,
+        "n": n,
     }
 
 
@@ -191,7 +194,8 @@ def test_formats_by_suffix(tmp_path):
 
 def test_edges_are_those_of_the_graph():
     small = condensed()
-    pairs, weight = undirected(small)
+    pairs, weight = joined_pairs(small)
+    assert weight.tolist() == sorted(weight.tolist(), reverse=True)
     oracle = nx.Graph()
     for (source, target), value in zip(small.edge_index.T.tolist(), small.edge_weight.tolist(), strict=True):
         oracle.add_edge(source, target, weight=value)
@@ -206,7 +210,7 @@ def test_of_two_directions_the_heavier_is_drawn():
         edge_index=torch.tensor([[0, 1, 1], [1, 0, 2]]),
         edge_weight=torch.tensor([0.2, 0.7, 0.1]),
     )
-    pairs, weight = undirected(small)
+    pairs, weight = joined_pairs(small)
     assert pairs.tolist() == [[0, 1], [1, 2]]
     assert weight.tolist() == pytest.approx([0.7, 0.1])
 
@@ -223,6 +227,49 @@ def test_strong_edges_are_black_and_light_ones_grey():
     assert bool((np.diff(light[:, 0]) <= 0).all())  # drawn from light to heavy, darker all the way
     assert f"edge heavier than 0.5 ({strong})" in words(figure)
     assert f"edge of weight 0.05 to 0.5, darker if heavier ({30 - strong})" in words(figure)
+
+
+def pair(weights, **changes):
+    """Nodes 0, 1, 2, … in a row, joined by edges of ``weights``."""
+    ends = torch.stack([torch.arange(len(weights)), torch.arange(len(weights)) + 1])
+    values = torch.tensor(weights)
+    row = condensed(n=len(weights) + 1, classes=2, edges=0, **changes)
+    return dataclasses.replace(
+        row, edge_index=torch.cat([ends, ends.flip(0)], 1), edge_weight=torch.cat([values, values])
+    )
+
+
+def test_an_edge_of_one_half_is_not_yet_strong():
+    assert {"edge heavier than 0.5 (1)", "edge of weight 0.05 to 0.5, darker if heavier (2)"} <= set(
+        words(graph_figure(pair([0.25, 0.5, 0.75])))
+    )
+
+
+def test_weights_above_1_are_drawn_by_their_share_of_the_heaviest():
+    figure = graph_figure(dataclasses.replace(pair([1.0, 2.0, 5.0, 8.0]), provenance=None))
+    [lines] = [drawn for drawn in figure.axes[0].collections if isinstance(drawn, LineCollection)]
+    assert int((lines.get_colors()[:, :3] == 0).all(1).sum()) == 2
+    assert {"edge heavier than 4 (2)", "edge of weight 0 to 4, darker if heavier (2)"} <= set(words(figure))
+
+
+def test_shrunk_weights_start_from_0():
+    small = pair([0.02, 0.3])
+    made = dataclasses.replace(small.provenance, settings={"delta": 0.05, "sparsify": "shrink"})
+    shown = words(graph_figure(dataclasses.replace(small, provenance=made)))
+    assert "edge of weight 0 to 0.5, darker if heavier (2)" in shown
+
+
+def test_edges_with_directions_are_counted_and_pairs_are_drawn():
+    small = dataclasses.replace(
+        condensed(n=4, edges=0, directed=True),
+        edge_index=torch.tensor([[0, 1, 1], [1, 0, 2]]),
+        edge_weight=torch.tensor([0.2, 0.7, 0.1]),
+    )
+    shown = words(graph_figure(small))
+    assert "Cora condensed to 4 nodes by gcond: 3 edges" in shown
+    assert {"joined pair heavier than 0.5 (1)", "joined pair of weight 0.05 to 0.5, darker if heavier (1)"} <= set(
+        shown
+    )
 
 
 def test_every_node_is_drawn_in_its_class():
@@ -361,6 +408,23 @@ def test_budgets_in_order_with_the_whole_graph():
         budget_figure({"source": {"name": "x"}, "lines": [line("whole", 10, 0.5, kind="whole")]})
 
 
+def bars_of(figure):
+    """The error bars that can be seen."""
+    [bars] = [drawn for drawn in figure.axes[0].collections if isinstance(drawn, LineCollection)]
+    return [path for path in bars.get_paths() if np.isfinite(path.vertices).all()]
+
+
+def test_a_single_training_has_no_deviation_to_draw():
+    whole, *reduced = comparison()["lines"]
+    single = [line | {"n": 1, "std": 0.0} for line in (whole, *reduced)]
+    figure = budget_figure(comparison() | {"lines": single})
+    assert not any("standard deviation" in word for word in words(figure))
+    assert not figure.axes[0].patches  # the band of the whole graph
+    assert bars_of(figure) == []
+    assert len(bars_of(budget_figure(comparison()))) == 2
+    assert budget_figure(comparison()).axes[0].patches
+
+
 def test_labels_at_the_ends_of_lines_keep_apart_and_in_order():
     placed = style._apart([1.0, 1.0, 1.1, 5.0], 1.0)
     assert placed == sorted(placed)
@@ -376,6 +440,13 @@ def test_architectures():
     assert any("test accuracy 81.0 ± 0.2 %" in word for word in words(figure))
     with pytest.raises(GcondError, match="nothing to draw"):
         architectures_figure(search() | {"architectures": []})
+
+
+def test_architectures_that_only_the_condensed_graph_trained_are_left_out():
+    nas = search()
+    del nas["architectures"][0]["whole"]
+    [dots] = architectures_figure(nas).axes[0].collections
+    assert len(dots.get_offsets()) == 2
 
 
 def test_embedding_shows_both_graphs(make_graph):
@@ -424,3 +495,13 @@ def test_a_missing_extra_is_one_sentence(monkeypatch, package):
 
 def test_first_56_classes_look_different():
     assert len({style.look(label) for label in range(56)}) == 56
+
+
+def test_the_page_has_the_same_colours_and_as_many_shapes():
+    script = files("gcond.reports").joinpath("templates", "page.js").read_text("utf-8")
+    colours, shapes = (
+        re.findall(r'"([^"]+)"', re.search(rf"const {name} = \[(.*?)\];", script)[1]) for name in ("COLOURS", "SHAPES")
+    )
+    assert [colour.upper() for colour in colours] == list(style.COLOURS)
+    assert len(shapes) == len(set(shapes)) == len(style.MARKERS)
+    assert all(f'shape === "{shape}"' in script for shape in shapes[1:])  # the first is the circle

@@ -363,6 +363,25 @@ def test_usual_settings_are_not_spelt_out_and_scores_add_their_command():
     assert evaluate == "gcond evaluate f.safetensors --on toy --models gcn,sgc --runs 2"
 
 
+def test_a_command_a_recipe_a_seed_and_a_number_of_runs():
+    unusual = score() | {"recipe": {"epochs": 10, "select": "last"}, "settings": {"hidden": 16}}
+    later = score(model="sgc") | {"seed": 4}
+    longer = score(model="mlp") | {"runs": [0.8] * 5}
+    made = dataclasses.replace(
+        small().provenance, scores=(score(), unusual, later, longer, {**unusual, "model": "sage"}, score(model="appnp"))
+    )
+    start = "gcond evaluate f.safetensors --on toy --models"
+    commands = commands_of(made, "f.safetensors")
+    assert commands[1:] == [
+        f"{start} gcn,appnp --runs 2",
+        f"{start} gcn,sage --runs 2 --set hidden=16 epochs=10 select=last",
+        f"{start} sgc --runs 2 --seed 4",
+        f"{start} mlp --runs 5",
+    ]
+    _, bound, *_ = app.parse_args(shlex.split(commands[2])[1:])
+    assert bound.arguments["set_"] == ("hidden=16", "epochs=10", "select=last")
+
+
 # ---- refusals
 
 
@@ -371,6 +390,9 @@ def test_usual_settings_are_not_spelt_out_and_scores_add_their_command():
     [
         (lambda v: v["lines"][0].update(mean=float("nan")), r"lines\.0\.mean: input should be a finite number"),
         (lambda v: v["lines"][1].update(mean=70.0), r"lines\.1\.mean: input should be less than or equal to 1"),
+        (lambda v: v["lines"][1].pop("ratio"), r"lines\.1\.ratio: field required"),
+        (lambda v: v["source"].pop("name"), r"source\.name: field required"),
+        (lambda v: v.update(kind="nas"), r"kind: input should be 'comparison'"),
         (lambda v: v["lines"][0].pop("bytes"), r"lines\.0\.bytes: field required"),
         (lambda v: v.update(lines="none"), r"lines: input should be a valid list"),
         (lambda v: v["lines"][1].update(graphs=["../../x.safetensors"]), "which is outside the run"),
@@ -382,6 +404,39 @@ def test_a_damaged_comparison_is_refused(change, reason, tmp_path):
     folder = write_run(tmp_path / "run", values)
     with pytest.raises(GcondError, match=reason):
         read_runs([folder])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda v: v["winners"]["whole"].pop("n"), r"winners\.whole\.n: field required"),
+        (lambda v: v["winners"]["whole"].update(settings={"a": [[1]]}), r"winners\.whole\.settings\.a"),
+        (lambda v: v.pop("source"), "source: field required"),
+        (lambda v: v["condensed"].update(nodes="many"), r"condensed\.nodes: input should be a valid integer"),
+    ],
+)
+def test_a_damaged_search_is_refused(change, reason, tmp_path):
+    values = search()
+    change(values)
+    (tmp_path / "nas.json").write_text(json.dumps(values))
+    with pytest.raises(GcondError, match=reason):
+        read_runs([tmp_path])
+
+
+def test_what_the_shapes_admit_can_be_drawn(tmp_path):
+    """Every field that may be left out is left out, and there are no notes of figures that failed."""
+    pytest.importorskip("matplotlib")
+    least = {"method", "kind", "model", "nodes", "edges", "bytes", "mean", "std", "n", "ratio"}
+    lines = [{key: value for key, value in each.items() if key in least} for each in comparison()["lines"]]
+    nas = search()
+    nas = {"model": "m", "source": {"name": ""}, "architectures": nas["architectures"], "winners": nas["winners"]}
+    for each in nas["architectures"][1:]:
+        del each["whole"]
+    (tmp_path / "comparison.json").write_text(json.dumps({"source": {"name": ""}, "lines": lines}))
+    (tmp_path / "nas.json").write_text(json.dumps(nas))
+    page = render_page(read_runs([tmp_path]))
+    assert page.count("<figcaption>") == 2
+    assert "Without the figure" not in page
 
 
 def test_what_is_no_run_is_refused(tmp_path):
@@ -403,3 +458,108 @@ def test_graphs_that_are_gone_are_said(folder):
     (run,) = read_runs([folder])
     assert run.notes == ("1 graph of this run is no longer in its folder.",)
     assert len(run.pieces) == 2
+
+
+def test_a_damaged_graph_gives_way_to_the_next_seed(tmp_path, no_figures):
+    values = comparison()
+    values["lines"][3]["graphs"] = ["graphs/a\0b", "graphs/cut.safetensors", "graphs/gcond-30.safetensors"]
+    folder = write_run(tmp_path / "run", values)
+    whole = (folder / "graphs/gcond-30.safetensors").read_bytes()
+    (folder / "graphs/cut.safetensors").write_bytes(whole[: len(whole) // 2])
+    (run,) = read_runs([folder])
+    assert [piece.file for piece in run.pieces] == [
+        "graphs/random-8.safetensors",
+        "graphs/gcond-8.safetensors",
+        "graphs/gcond-30.safetensors",
+    ]
+    assert run.notes == (
+        "1 graph of this run is no longer in its folder.",
+        "graphs/cut.safetensors is damaged and left out.",
+    )
+    assert "cut.safetensors is damaged" in render_page([run])
+
+
+def test_a_comparison_of_which_nothing_worked_says_why(tmp_path, no_figures):
+    failures = [{"what": "gcond, 8 nodes, seed 0", "error": "out of memory"}]
+    (tmp_path / "comparison.json").write_text(json.dumps(comparison() | {"lines": [], "failures": failures}))
+    page = Elements(render_page(read_runs([tmp_path])))
+    assert "No condensed graph came of toy ." in page.text
+    assert "toy: comparison" in page.text
+    assert "Not everything worked: gcond, 8 nodes, seed 0 : out of memory" in page.text
+
+
+def test_a_search_says_what_it_could_not_train(tmp_path, no_figures):
+    failures = [{"what": "appnp (hops=8) on whole, seed 0", "error": "out of memory"}]
+    values = search() | {"grid": {"hops": [2, 4, 6, 8], "hidden": [16]}, "failures": failures}
+    (tmp_path / "nas.json").write_text(json.dumps(values))
+    text = Elements(render_page(read_runs([tmp_path]))).text
+    assert "3 of 4 APPNP architectures were trained on both graphs" in text
+    assert "appnp (hops=8) on whole, seed 0 : out of memory" in text
+    values |= {"architectures": [], "winners": {}, "pearson": None, "seconds": {}}
+    (tmp_path / "nas.json").write_text(json.dumps(values))
+    text = Elements(render_page(read_runs([tmp_path]))).text
+    assert "0 of 4 APPNP architectures were trained" in text
+    assert "Not everything worked" in text
+
+
+def test_a_winner_of_a_single_run_has_no_deviation():
+    values = search()
+    values["winners"]["whole"] = values["winners"]["whole"] | {"n": 1, "std": 0.0}
+    _, rows = words.search_facts(values)
+    assert [row[-1] for row in rows] == ["78.0 ± 0.4", "78.0"]
+
+
+def test_an_unusual_training_is_said_in_the_headline_and_in_the_table(tmp_path, no_figures):
+    graph = small()
+    unusual = score() | {"recipe": {"epochs": 10}}
+    made = dataclasses.replace(graph.provenance, scores=(unusual, score(0.7)))
+    dataclasses.replace(graph, provenance=made).save(tmp_path / "toy.safetensors")
+    (run,) = read_runs([tmp_path / "toy.safetensors"])
+    assert "trained on them with epochs=10 gets 80.0 %" in "".join(words.headline(run).sentence)
+    (table,) = words.comparisons(run)
+    assert table.columns[-1] == "trained with"
+    assert [row.cells[-1] for row in table.rows] == ["epochs=10", "–"]
+    assert table.rows[0].kind == "learned"
+
+
+def test_a_recipe_of_a_comparison_is_told_where_it_differs(tmp_path, no_figures):
+    folder = write_run(tmp_path / "run", comparison() | {"recipe": {"epochs": "10", "lr": "0.01"}})
+    (run,) = read_runs([folder])
+    assert {tuple(each["changes"].items()) for each in run.lines} == {(("epochs", 10),)}  # 0.01 is usual
+    assert "trained on them with epochs=10" in Elements(render_page([run])).text
+
+
+def test_the_kind_of_a_file_is_its_methods(tmp_path):
+    for method in ("random", "coarsening", "gcond", "from elsewhere"):
+        graph = small(method=method)
+        made = dataclasses.replace(graph.provenance, scores=(score(),))
+        dataclasses.replace(graph, provenance=made).save(tmp_path / f"{method}.safetensors")
+    (run,) = read_runs(sorted(tmp_path.iterdir()))
+    kinds = {each["method"]: each["kind"] for each in run.lines}
+    assert kinds == {"random": "selected", "coarsening": "merged", "gcond": "learned", "from elsewhere": ""}
+
+
+def test_control_characters_and_halves_of_letters_are_cleaned_out(tmp_path, no_figures):
+    name = "a\x00b\x1b[31m\u202ec\ud800"
+    values = comparison([name] * 3, source=name, method=name) | {"advice": [name], "command": name}
+    values["failures"] = [{"what": name, "error": name}]
+    folder = write_run(tmp_path / "run", values)
+    (run,) = read_runs([folder])
+    page = render_page([run], title=name)
+    page.encode()
+    assert not {"\x00", "\x1b", "\u202e", "\ud800"} & set(page)
+    assert not re.search(r"\\u(0000|001b|202e|d800)", page)  # nor in the data
+    assert page.count("a b [31m c") >= 6
+    other = small(name="a\x07b", class_names=("x\x07", "", "z"))
+    other.save(tmp_path / "f\x07.safetensors")
+    (run,) = read_runs([tmp_path / "f\x07.safetensors"])
+    assert (run.source["name"], run.pieces[0].file, run.class_names[0]) == ("a b", "f .safetensors", "x ")
+    assert drawing.draw(run.pieces[0].graph)["names"] == ["x", "class 1", "z"]
+
+
+def test_names_stand_isolated_from_the_words_around_them(folder):
+    page = render_page(read_runs([folder]))
+    assert (
+        '<p class="lead"><bdi>gcond</bdi> condensed the 1,000 nodes of <bdi>toy</bdi> into 8. A <bdi>GCN</bdi>' in page
+    )
+    assert page.count("<bdi>") >= 8

@@ -11,8 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 
-from gcond.reports.page import read_runs, render_page
+from gcond.reports.names import clean
+from gcond.reports.page import drawing, read_runs, render_page
 from reports.runfolder import HOSTILE, comparison, search, small, write_run
 
 if os.environ.get("CI") != "true":
@@ -245,6 +247,20 @@ def test_the_table_says_the_same_as_the_picture(browser, page):
     assert one(browser, "[data-table] tbody tr:nth-child(7)").text == "6 red 0 –"
 
 
+def test_of_many_edges_a_node_counts_those_that_are_drawn(browser, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gcond.reports.figures", None)
+    monkeypatch.setattr(drawing, "MOST_PAIRS", 1)
+    ends = torch.tensor([[0, 1, 2], [1, 0, 0]])
+    small(edge_index=ends, edge_weight=torch.tensor([0.5, 0.2, 0.1])).save(tmp_path / "directed.safetensors")
+    path = tmp_path / "cut.html"
+    path.write_text(render_page(read_runs([tmp_path / "directed.safetensors"])), encoding="utf-8")
+    visit(browser, path)
+    assert counts(browser)["edges"] == "3"
+    assert "1 heaviest of 2 joined pairs" in one(browser, "[data-remark]").text
+    assert open_table(browser)[0] == "0 class 0 1 1 (0.50)"
+    assert one(browser, "[data-edges]").text == "neighbours drawn"
+
+
 def test_a_class_is_picked_out(browser, page):
     visit(browser, page)
     before = painted(browser)
@@ -326,22 +342,25 @@ def test_names_are_shown_and_never_run(name, browser, tmp_path, monkeypatch):
         )
         assert browser.get_log("browser") == []  # an alert would also fail the next call
     assert elements["hostile"] == elements["usual"]
+    name = clean(name)
     assert browser.execute_script("return document.title") == name
     read = "return document.querySelector(arguments[0]).textContent"
-    for place in ("h1", ".advice", "[data-legend] button span:nth-child(2)", "[data-node] p:nth-child(2)"):
+    for place in ("h1", ".advice", "[data-legend] button bdi", "[data-node] p:nth-child(2)"):
         assert name in browser.execute_script(read, place)
-    assert name in browser.execute_script("return document.querySelector('tr.best th span').textContent")
+    assert name in browser.execute_script("return document.querySelector('tr.best th bdi').textContent")
 
 
 def test_a_thousand_nodes_are_drawn_at_once(browser, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gcond.reports.figures", None)
-    small(nodes=1000, classes=40).save(tmp_path / "large.safetensors")
+    small(nodes=1000, classes=56).save(tmp_path / "large.safetensors")
     path = tmp_path / "large.html"
     path.write_text(render_page(read_runs([tmp_path / "large.safetensors"])), encoding="utf-8")
     visit(browser, path)
     assert counts(browser)["edges"] == "999"
     one(browser, "canvas").send_keys(Keys.HOME)
     assert told(browser).startswith("Node 998")
-    assert len(browser.find_elements(By.CSS_SELECTOR, "[data-legend] button")) == 40
+    assert len(browser.find_elements(By.CSS_SELECTOR, "[data-legend] button")) == 56
+    looks = "return [...document.querySelectorAll('[data-legend] svg')].map((svg) => svg.outerHTML)"
+    assert len(set(browser.execute_script(looks))) == 56
     assert browser.get_log("browser") == []
     assert path.stat().st_size < 200_000

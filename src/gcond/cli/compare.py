@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,7 +67,7 @@ def command(
     from gcond import settings
     from gcond.cli.evaluate import named_models
     from gcond.evaluation.comparing import compare
-    from gcond.reports.comparison import LEGEND, comparison_table, failure_lines
+    from gcond.reports.comparison import comparison_table, failure_lines, legend
     from gcond.storage import make_folder, write_text
     from gcond.training import Recipe
 
@@ -81,7 +83,8 @@ def command(
         graph = common.load(source, voice, setting=setting, directed=directed)
         budgets = parse_budgets(graph, ratio, nodes)
         folder = out or Path(f"{file_stem(graph)}-comparison")
-        make_folder(folder)
+        if not work.so_far:
+            make_folder(folder)
         with voice.progress(f"comparing on {graph.name}") as tick:
             found = compare(
                 graph,
@@ -98,19 +101,13 @@ def command(
                 on_progress=tick,
             )
     payload = found.to_json()
-    table = comparison_table(payload)
-    write_text(folder / "comparison.md", f"{table.markdown()}\n\n{LEGEND}\n\n" + "\n".join(found.advice) + "\n")
-    write_text(folder / "comparison.tex", table.latex() + "\n")
-    for line in failure_lines(payload["failures"]):
-        voice.warn(line)
-    shown: list[RenderableType] = [
-        table.rich(),
-        LEGEND,
-        "",
-        *found.advice,
-        "",
-        f"Everything is in {folder}; a page of it: gcond report {folder}",
-    ]
+    table, failed = comparison_table(payload), failure_lines(payload["failures"])
+    if not work.so_far:
+        said = "\n".join([legend(payload), "", *found.advice, *failed])
+        write_text(folder / "comparison.md", f"{table.markdown()}\n\n{said}\n")
+        write_text(folder / "comparison.tex", f"{table.latex()}\n")
+    next_step = f"Everything is in {folder}; a page of it: {shlex.join(['gcond', 'report', str(folder)])}"
+    shown: list[RenderableType] = [table.rich(), legend(payload), "", *found.advice, *failed, "", next_step]
     voice.result({"folder": str(folder), **payload}, *shown)
 
 
@@ -124,7 +121,7 @@ def chosen_methods(names: str, assigned: Mapping[str, str], recipe: str | None) 
     if not wanted:
         raise GcondError(f"--methods names no method: choose among {', '.join(methods.available())}, or all")
     wanted = list(methods.available()) if "all" in wanted else wanted
-    fields = {name: set(methods.find(name).__dataclass_fields__) for name in wanted}
+    fields = {name: {field.name for field in dataclasses.fields(methods.find(name))} for name in wanted}
     for key in assigned:
         owner, dot, setting = key.rpartition(".")
         if dot and owner not in fields:
@@ -133,9 +130,8 @@ def chosen_methods(names: str, assigned: Mapping[str, str], recipe: str | None) 
             )
         if not any(setting in known for name, known in fields.items() if not dot or name == owner):
             known = sorted({field for name, own in fields.items() if not dot or name == owner for field in own})
-            raise GcondError(
-                f"no method has a setting '{key}'{suggest(setting, known)}: choose among {', '.join(known)}"
-            )
+            choices = f"choose among {', '.join(known)}" if known else "they have none"
+            raise GcondError(f"no method here has a setting '{key}'{suggest(setting, known)}: {choices}")
     return [method_for(name, _concerning(name, fields[name], assigned), recipe) for name in wanted]
 
 

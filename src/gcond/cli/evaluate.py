@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from gcond.cli.common import DEFAULTS, Common, DirectedOption, SetOption, SettingOption, whole_number
 from gcond.errors import GcondError
+from gcond.reports.scores import changed
 
 if TYPE_CHECKING:
     from gcond.artefact import CondensedGraph
@@ -114,19 +115,6 @@ def shared_recipe(scores: Sequence[Score]) -> dict[str, Any]:
         else {score.model: score.recipe[key] for score in scores}
         for key, value in first.recipe.items()
     }
-
-
-def changed(score: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the architecture and of the training in which a score is not its model's usual one."""
-    from gcond import models, settings
-    from gcond.training import Recipe
-
-    cls = models.available().get(score["model"])
-    if cls is None:  # a file may know models that are not here, and what is usual for them is not known
-        return {}
-    usual = settings.as_dict(cls()) | settings.as_dict(Recipe(**cls.recipe))
-    used = {**score["settings"], **score["recipe"]}
-    return {key: value for key, value in used.items() if key not in usual or usual[key] != value}
 
 
 def named_models(text: str) -> list[str]:

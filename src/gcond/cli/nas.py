@@ -98,13 +98,14 @@ def command(
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted: the same command goes on from what '{out}' has") from None
     payload = {"command": command_line(), **found.to_json()}
-    write_text(out / "nas.json", json.dumps(payload, allow_nan=False, indent=1) + "\n")
     for failure in found.failures:
         voice.warn(f"{failure['what']}: {failure['error']}")
     if not found.architectures:
         reason = found.failures[0]["error"] if found.failures else "nothing is done yet, so leave --so-far out"
         raise GcondError(f"no architecture is trained on both graphs: {reason}")
-    _draw(out / "nas.png", payload, voice)
+    if not work.so_far:
+        write_text(out / "nas.json", json.dumps(payload, allow_nan=False, indent=1) + "\n")
+        _draw(out / "nas.png", payload, voice)
     voice.result({"out": str(out), **payload}, *_shown(out, payload))
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -17,9 +16,7 @@ from gcond.registry import suggest
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from gcond.artefact import CondensedGraph
     from gcond.console import Voice
-    from gcond.graph import SourceGraph
 
 OF_A_FILE = ("graph", "embedding", "threshold", "curves", "balance")
 OF_A_RUN = {"budget": "comparison.json", "architectures": "nas.json"}
@@ -226,13 +223,15 @@ def _check_targets(plan: list[_Planned]) -> None:
 def _of_run(folder: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]]]:
     def budget() -> Figure:
         from gcond.reports.figures.budget import budget_figure
+        from gcond.reports.page.shapes import Comparison, read_json
 
-        return _drawn(budget_figure, folder / OF_A_RUN["budget"], "comparison")
+        return budget_figure(read_json(_run_file(folder, "budget"), Comparison))
 
     def architectures() -> Figure:
         from gcond.reports.figures.architectures import architectures_figure
+        from gcond.reports.page.shapes import Search, read_json
 
-        return _drawn(architectures_figure, folder / OF_A_RUN["architectures"], "nas")
+        return architectures_figure(read_json(_run_file(folder, "architectures"), Search))
 
     makers = {"budget": budget, "architectures": architectures}
     wanted = [name for name in OF_A_RUN if name in asked.kinds]
@@ -240,35 +239,23 @@ def _of_run(folder: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]
     return [(name, makers[name]) for name in wanted if asked.by_name or (folder / OF_A_RUN[name]).exists()]
 
 
-def _drawn(make: Callable[[Mapping[str, Any]], Figure], path: Path, kind: str) -> Figure:
-    try:
-        values = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise GcondError(f"'{path.parent}' has no {path.name}: give the folder of a gcond {_maker(kind)}") from None
-    except (OSError, ValueError, RecursionError):
-        raise GcondError(f"'{path}' cannot be read: it is not the JSON that gcond {_maker(kind)} writes") from None
-    if not isinstance(values, dict) or values.get("kind") != kind:
-        raise GcondError(f"'{path}' is not what gcond {_maker(kind)} writes: its kind must be '{kind}'")
-    try:
-        return make(values)
-    except GcondError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise GcondError(f"'{path}' is damaged: write it again with gcond {_maker(kind)}") from None
-
-
-def _maker(kind: str) -> str:
-    return {"comparison": "compare"}.get(kind, kind)
+def _run_file(folder: Path, kind: str) -> Path:
+    path = folder / OF_A_RUN[kind]
+    if not path.is_file():
+        maker = {"budget": "compare", "architectures": "nas"}[kind]
+        raise GcondError(f"'{folder}' has no {path.name}: give the folder of a gcond {maker}")
+    return path
 
 
 def _of_file(path: Path, asked: _Asked, common: Common, voice: Voice) -> list[tuple[str, Callable[[], Figure]]]:
     from gcond.artefact import CondensedGraph
+    from gcond.reports.names import with_class_names
 
     small = CondensedGraph.load(path)
     source = None
     if asked.on is not None:
         source, _ = common.load_origin(small, asked.on, voice)
-        small = _with_names(small, source)
+        small = with_class_names(small, source.class_names)
 
     def graph() -> Figure:
         from gcond.reports.figures.graph import graph_figure
@@ -305,13 +292,3 @@ def _of_file(path: Path, asked: _Asked, common: Common, voice: Voice) -> list[tu
 
     makers = {"graph": graph, "embedding": embedding, "threshold": threshold, "curves": curves, "balance": balance}
     return [(name, makers[name]) for name in OF_A_FILE if name in asked.kinds]
-
-
-def _with_names(small: CondensedGraph, source: SourceGraph) -> CondensedGraph:
-    """``small`` with the names that ``source`` has for its classes, if it does not know them itself."""
-    import dataclasses
-
-    made = small.provenance
-    if made is None or made.class_names or len(source.class_names) != made.num_classes:
-        return small
-    return dataclasses.replace(small, provenance=dataclasses.replace(made, class_names=source.class_names))

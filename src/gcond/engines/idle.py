@@ -11,6 +11,7 @@ class IdleEngine(Engine):
     """Does no job, so that a sweep finds in its folder what there is and nothing else."""
 
     name = "idle"
+    idle = True
 
     def map(
         self, function: Callable[[Shared, Job], Result], shared: Shared, jobs: Sequence[Job]

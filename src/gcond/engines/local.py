@@ -12,14 +12,12 @@ import multiprocessing
 import os
 import pickle
 import signal
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from pathlib import Path
 from typing import Any
 
 from gcond.engines.base import DIED, MOST_TRIES, Engine, Job, Outcome, Result, Shared, attempt, cores, divide
@@ -40,15 +38,11 @@ class LocalEngine(Engine):
         if self.workers == 1 or len(jobs) == 1:
             for job in jobs:
                 yield Outcome(job, *attempt(function, shared, job))
-            return
-        with tempfile.TemporaryDirectory(prefix="gcond-") as folder:
-            # By file: every worker reads it when its first job comes, and nothing large waits in a pipe.
-            place = Path(folder) / "shared"
-            place.write_bytes(pickle.dumps(shared))
-            yield from self._map(function, place, jobs)
+        elif jobs:
+            yield from self._map(function, pickle.dumps(shared), jobs)
 
     def _map(
-        self, function: Callable[[Shared, Job], Result], shared: Path, jobs: Sequence[Job]
+        self, function: Callable[[Shared, Job], Result], shared: bytes, jobs: Sequence[Job]
     ) -> Iterator[Outcome[Job, Result]]:
         waiting, tries = list(range(len(jobs)))[::-1], Counter[int]()
         busy: dict[Any, tuple[_Worker, int]] = {}
@@ -89,10 +83,12 @@ class LocalEngine(Engine):
         self._pool.clear()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Worker:
     process: SpawnProcess
     connection: Connection
+    holds: bytes | None = None
+    """What its jobs share, once it has it."""
 
     @classmethod
     def start(cls, threads: int) -> _Worker:
@@ -103,11 +99,15 @@ class _Worker:
         there.close()  # so that the end of the process ends the pipe
         return cls(process, here)
 
-    def give(self, function: Callable[..., Any], shared: Path, job: object) -> None:
+    def give(self, function: Callable[..., Any], shared: bytes, job: object) -> None:
+        fresh = self.holds is not shared
         # Pickled here and not by the pipe, whose way with tensors needs the sender to stay alive.
-        message = pickle.dumps((function, shared, job))
+        message = pickle.dumps((fresh, function, job))
         with contextlib.suppress(OSError):  # it died while it was idle: taking the result finds out
             self.connection.send_bytes(message)
+            if fresh:
+                self.connection.send_bytes(shared)
+                self.holds = shared
 
     def take(self) -> tuple[Any, str | None]:
         result: tuple[Any, str | None] = pickle.loads(self.connection.recv_bytes())
@@ -128,15 +128,14 @@ def _work(connection: Connection, threads: int) -> None:
 
     use_threads(threads)
     reuse_memory()
-    place, shared = None, None
+    shared = None
     while True:
         try:
-            message = connection.recv_bytes()
+            fresh, function, job = pickle.loads(connection.recv_bytes())
+            if fresh:
+                shared = pickle.loads(connection.recv_bytes())
         except EOFError:
             return
-        function, wanted, job = pickle.loads(message)
-        if place != wanted:
-            place, shared = wanted, pickle.loads(wanted.read_bytes())
         connection.send_bytes(pickle.dumps(attempt(function, shared, job)))
 
 

@@ -58,7 +58,8 @@ def _instead(cheaper: Line, best: Line) -> str:
     what = {"selected": "a coreset", "merged": "a coarsening", "learned": "a cheaper method"}[cheaper.kind]  # type: ignore[index]
     return (
         f"{cheaper.method} ({what}) does as well here: {100 * cheaper.mean:.1f} % against {100 * best.mean:.1f} %, "
-        f"which chance explains (p = {cheaper.p_value:.2f}), in {_seconds(cheaper)} instead of {_seconds(best)}."
+        f"which chance explains (p = {cheaper.p_value:.2f}), in "
+        f"{_seconds(cheaper.condense_seconds)} instead of {_seconds(best.condense_seconds)}."
     )
 
 
@@ -70,9 +71,10 @@ def _when_it_pays(line: Line, top: Line) -> str:
         )
     if line.break_even == 1:
         return f"Condensing by {line.method} pays in time from the first training on."
+    once, saved = _seconds(line.condense_seconds), _seconds(top.train_seconds - line.train_seconds)
     return (
-        f"Condensing by {line.method} pays in time from training number {line.break_even:,} on: it takes "
-        f"{_seconds(line)} once, and saves {top.train_seconds - line.train_seconds:.1f} s a training."
+        f"Condensing by {line.method} pays in time from training number {line.break_even:,} on: it takes {once} once, "
+        f"and saves {saved} a training."
     )
 
 
@@ -85,5 +87,5 @@ def _what_ratios_hide(heavy: Sequence[Line], top: Line) -> str:
     )
 
 
-def _seconds(line: Line) -> str:
-    return f"{line.condense_seconds:.1f} s"
+def _seconds(duration: float) -> str:
+    return f"{duration:.1f} s" if duration >= 10 else f"{duration:.2g} s"

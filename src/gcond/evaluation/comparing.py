@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from gcond.engines.base import Engine
 from gcond.engines.local import LocalEngine
 from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
-from gcond.evaluation.comparison import WHOLE, Comparison, Line
+from gcond.evaluation.comparison import FILE, WHOLE, Comparison, Line
 from gcond.evaluation.protocol import recipe_for, resolve
 from gcond.evaluation.summary import summarise
 from gcond.evaluation.sweep import Condensation, Order, Sweep, training_seeds
@@ -59,44 +60,94 @@ def compare(
     budgets are ``ratios``, ``nodes`` or both.
 
     All of it is kept in ``folder``: what is there already is not done again. ``engine`` does the work
-    (:func:`gcond.engines.open_engine`), by default the cores of this machine. Methods are told apart by their names.
+    (:func:`gcond.engines.open_engine`), by default the cores of this machine.
     """
     seeds = settings.whole_number(seeds, "seeds", least=1)
     runs = settings.whole_number(runs, "runs", least=1)
-    source = load(source)
+    source, folder, networks = load(source), Path(folder), resolve(models)
     budgets = [budget_for(source, ratio=ratio) for ratio in ratios] + [budget_for(source, nodes=n) for n in nodes]
     budgets = list(dict.fromkeys(budgets))
-    chosen = [method if isinstance(method, Method) else method_for(method, {}) for method in methods]
+    chosen = _distinct([method if isinstance(method, Method) else method_for(method, {}) for method in methods])
     if not chosen or not budgets:
         raise GcondError("a comparison needs a method and a budget at least: give some of each")
-    folder, networks = Path(folder), resolve(models)
+    _check_folder(folder, source)
     grid = [Condensation(method, budget, seed) for budget in budgets for method in chosen for seed in range(seeds)]
+    lines: list[Line] = []
     with nullcontext(engine) if engine else LocalEngine() as workers:
         sweep = Sweep(source, folder, workers, device=device, on_progress=on_progress)
         made = sweep.condense(grid)
-        orders = [order for model in networks for order in _orders(model, recipe_for(model, recipe), made, runs)]
-        trials = iter(sweep.train(orders))
-    lines: list[Line] = []
-    for model in networks:
-        top = _whole_line(source, model, next(trials))
-        scored = {job: next(trials) for job in made}
-        lines.append(top)
-        for budget in budgets:
-            lines += _budget_lines(sweep, top, [job for job in made if job.budget == budget], made, scored)
+        for model in networks:
+            measured = _measure(sweep, model, recipe_for(model, recipe), made, runs)
+            top = _whole_line(sweep, model, measured[None])
+            lines.append(top)
+            for budget in budgets:
+                lines += _budget_lines(sweep, top, [job for job in made if job.budget == budget], made, measured)
     found = Comparison(
         source=summarise(source),
         models=tuple(model.name for model in networks),
         seeds=seeds,
         runs=runs,
-        recipe=settings.as_dict(recipe) if isinstance(recipe, Recipe) else dict(recipe or {}),
+        recipe=_as_given(recipe),
         lines=tuple(lines),
         advice=(),
         failures=tuple(sweep.failures),
         command=command,
     )
     found = replace(found, advice=tuple(advise(found)))
-    found.save(folder)
+    if not workers.idle:
+        found.save(folder)
     return found
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One model on one graph."""
+
+    trials: list[Trial]
+    seconds: float | None
+    """CPU time of a training; only of the first graph of a method and budget, and of the whole one."""
+
+
+def _measure(
+    sweep: Sweep, model: Model, recipe: Recipe, made: Mapping[Condensation, CondensedGraph], runs: int
+) -> dict[Condensation | None, _Measured]:
+    """The model on the whole graph (None) and on every condensed one."""
+    orders: dict[Condensation | None, Order] = {None: Order(None, model, recipe, tuple(range(runs)))}
+    for job, graph in made.items():
+        orders[job] = Order(graph, model, recipe, training_seeds(job.seed, runs), str(job))
+    trials = sweep.train(list(orders.values()))
+    firsts = {(job.method.name, job.budget): job for job in reversed(list(made))}  # the lowest seed stays
+    timed: list[Condensation | None] = [None, *firsts.values()]
+    seconds = dict(zip(timed, sweep.seconds([orders[job] for job in timed]) or (), strict=False))
+    return {job: _Measured(own, seconds.get(job)) for job, own in zip(orders, trials, strict=True)}
+
+
+def _distinct(methods: Sequence[Method]) -> list[Method]:
+    """Each once; two of one name would be one line of the table."""
+    found = list(dict.fromkeys(methods))
+    for method in found:
+        if sum(other.name == method.name for other in found) > 1:
+            raise GcondError(f"'{method.name}' is given with different settings: compare them in folders of their own")
+    return found
+
+
+def _check_folder(folder: Path, source: SourceGraph) -> None:
+    """Refuse the run folder of another graph."""
+    try:
+        held = json.loads((folder / FILE).read_text(encoding="utf-8"))["source"]
+        other = held["sha256"] != source.sha256
+    except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: it is written anew
+        return
+    if other:
+        raise GcondError(f"'{folder}' holds a comparison on another graph, '{held['name']}': give another folder")
+
+
+def _as_given(recipe: Recipe | Mapping[str, Any] | None) -> dict[str, Any]:
+    """What was asked of the training, as values and not as text."""
+    if isinstance(recipe, Recipe):
+        return settings.as_dict(recipe)
+    built = settings.as_dict(settings.build(Recipe, dict(recipe or {}), "the training recipe"))
+    return {key: built[key] for key in recipe or ()}
 
 
 def break_even(condense: float, small: float, whole: float) -> int | None:
@@ -116,16 +167,12 @@ def paired_p_value(first: Sequence[float], second: Sequence[float]) -> float | N
     return found if math.isfinite(found) else 0.0  # always the same difference: no chance in it
 
 
-def _orders(model: Model, recipe: Recipe, made: Mapping[Condensation, CondensedGraph], runs: int) -> list[Order]:
-    whole = Order(None, model, recipe, tuple(range(runs)))
-    small = [Order(graph, model, recipe, training_seeds(job.seed, runs), str(job)) for job, graph in made.items()]
-    return [whole, *small]
-
-
-def _whole_line(source: SourceGraph, model: Model, trials: Sequence[Trial]) -> Line:
+def _whole_line(sweep: Sweep, model: Model, measured: _Measured) -> Line:
+    trials = measured.trials
     if not trials:
-        raise GcondError(f"there is no training of '{model.name}' on the whole graph, so nothing to compare with")
-    found, mean = describe(source), fmean(trial.test for trial in trials)
+        why = next((f": {failure.error}" for failure in sweep.failures if failure.what.startswith(model.name)), "")
+        raise GcondError(f"there is no training of '{model.name}' on the whole graph to compare with{why}")
+    found, mean = describe(sweep.source), fmean(trial.test for trial in trials)
     return Line(
         method=WHOLE,
         kind="whole",
@@ -139,7 +186,7 @@ def _whole_line(source: SourceGraph, model: Model, trials: Sequence[Trial]) -> L
         n=len(trials),
         kept=1.0,
         condense_seconds=0.0,
-        train_seconds=fmean(trial.seconds for trial in trials),
+        train_seconds=_training_seconds(measured),
         peak_rss_mb=None,
         break_even=None,
         mark="",
@@ -153,18 +200,20 @@ def _budget_lines(
     top: Line,
     jobs: Sequence[Condensation],
     made: Mapping[Condensation, CondensedGraph],
-    scored: Mapping[Condensation, Sequence[Trial]],
+    measured: Mapping[Condensation | None, _Measured],
 ) -> list[Line]:
     """The methods at one budget, the best of them marked."""
     by_method: dict[str, list[Condensation]] = {}
     for job in jobs:
-        if scored[job]:
+        if measured[job].trials:
             by_method.setdefault(job.method.name, []).append(job)
-    lines = {name: _line(sweep, top, own, made, scored) for name, own in by_method.items()}
+    lines = {name: _line(sweep, top, own, made, measured) for name, own in by_method.items()}
     if not lines:
         return []
     best = max(lines.values(), key=lambda line: line.mean).method
-    by_seed = {name: {job.seed: fmean(t.test for t in scored[job]) for job in own} for name, own in by_method.items()}
+    by_seed = {
+        name: {job.seed: fmean(t.test for t in measured[job].trials) for job in own} for name, own in by_method.items()
+    }
     for name, line in lines.items():
         common = sorted(by_seed[best].keys() & by_seed[name].keys())
         p = paired_p_value([by_seed[best][seed] for seed in common], [by_seed[name][seed] for seed in common])
@@ -180,16 +229,15 @@ def _line(
     top: Line,
     jobs: Sequence[Condensation],
     made: Mapping[Condensation, CondensedGraph],
-    scored: Mapping[Condensation, Sequence[Trial]],
+    measured: Mapping[Condensation | None, _Measured],
 ) -> Line:
     graphs = [made[job] for job in jobs]
     counted = [describe(graph) for graph in graphs]
     costs = [graph.provenance.cost for graph in graphs if graph.provenance is not None]
-    trials = [trial for job in jobs for trial in scored[job]]
+    trials = [trial for job in jobs for trial in measured[job].trials]
     mean = fmean(trial.test for trial in trials)
-    condensing = fmean(cost["wall_seconds"] for cost in costs)
-    training = fmean(trial.seconds for trial in trials)
     first = jobs[0]
+    condensing, training = fmean(cost["cpu_seconds"] for cost in costs), _training_seconds(measured[first])
     return Line(
         method=first.method.name,
         kind=first.method.kind,
@@ -210,6 +258,11 @@ def _line(
         p_value=None,
         graphs=tuple(str(sweep.path(job).relative_to(sweep.folder)) for job in jobs),
     )
+
+
+def _training_seconds(measured: _Measured) -> float:
+    """Timed beside the others; where nothing was timed, the wall time of the trials."""
+    return measured.seconds if measured.seconds is not None else fmean(trial.seconds for trial in measured.trials)
 
 
 def _deviation(values: Sequence[float]) -> float:

@@ -38,9 +38,9 @@ class Line:
     kept: float
     """``mean`` as a share of the whole graph's."""
     condense_seconds: float
-    """Wall time of making one graph."""
+    """CPU time of making one graph: what else a machine does meanwhile does not count."""
     train_seconds: float
-    """Wall time of one training, validation and test included."""
+    """CPU time of one training, validation included, measured side by side for all lines."""
     peak_rss_mb: float | None
     """The most memory that making a graph took; not measured for the whole graph."""
     break_even: int | None

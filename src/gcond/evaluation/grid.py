@@ -40,10 +40,6 @@ class Space:
     models: tuple[Model, ...]
     """Every combination once; the last setting of the grid changes fastest."""
 
-    @property
-    def varied(self) -> tuple[str, ...]:
-        return tuple(self.grid)
-
     def settings(self, model: Model) -> dict[str, Any]:
         """What tells ``model`` from the others."""
         return {key: getattr(model, key) for key in self.grid}

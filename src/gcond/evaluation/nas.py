@@ -229,7 +229,11 @@ def search(
         best = {side: _best(compared, side) for side in SIDES} if compared else {}
         seeds = range(seed, seed + runs)
         parts = [seeds[start : start + _TESTED_TOGETHER] for start in range(0, runs, _TESTED_TOGETHER)]
-        finals = [Job("whole", (one,) * len(part), tuple(part), True) for one in set(best.values()) for part in parts]
+        finals = [
+            Job("whole", (one,) * len(part), tuple(part), True)
+            for one in dict.fromkeys(best.values())
+            for part in parts
+        ]
         book.fill(worker, "testing", finals)
     tested = {side: _winner(found, book, one, seeds) for side, one in best.items()}
     return SearchResult(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +15,7 @@ from gcond.callbacks.checkpoint import Checkpoint, checkpoint_of
 from gcond.console import Tick
 from gcond.device import choose_device
 from gcond.engines.base import Engine, Outcome
+from gcond.errors import GcondError
 from gcond.evaluation.protocol import Training
 from gcond.evaluation.trials import Trial, TrialLog
 from gcond.graph import SourceGraph
@@ -25,6 +28,9 @@ from gcond.training import Recipe
 # Runs of graphs that differ in their seed start this far apart, or by the number of runs where that is more: a method
 # that makes the same graph of every seed has trainings of its own for each.
 SEED_STRIDE = 10
+
+# Epochs of a training that is only timed.
+TIMED_EPOCHS = 20
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -91,8 +97,9 @@ class Sweep:
     ) -> None:
         self.source, self.folder, self.failures = source, folder, list[Failure]()
         self._engine, self._device, self._on_progress = engine, device, on_progress
-        make_folder(folder / "graphs")
-        check_writable(folder / "trials.jsonl")
+        if not engine.idle:
+            make_folder(folder / "graphs")
+            check_writable(folder / "trials.jsonl")
         self._log = TrialLog(folder / "trials.jsonl")
 
     def path(self, condensation: Condensation) -> Path:
@@ -102,13 +109,15 @@ class Sweep:
     def condense(self, condensations: Iterable[Condensation]) -> dict[Condensation, CondensedGraph]:
         """The condensed graphs, but for those that failed."""
         wanted = list(dict.fromkeys(condensations))
-        missing = [job for job in wanted if not self.path(job).exists()]
+        found = {job: graph for job in wanted if (graph := self._kept(job)) is not None}
+        missing = [job for job in wanted if job not in found]
         shared = _Making(self.source, self._device, self.folder / "graphs" if self._engine.shares_files else None)
         outcomes = self._engine.map(_condense, shared, missing)
         for job, small in self._follow("condensing", outcomes, len(wanted) - len(missing), len(wanted)):
             small.save(self.path(job))
             checkpoint_of(self.path(job)).unlink(missing_ok=True)
-        return {job: CondensedGraph.load(self.path(job)) for job in wanted if self.path(job).exists()}
+            found[job] = small
+        return {job: found[job] for job in wanted if job in found}
 
     def train(self, orders: Sequence[Order]) -> list[list[Trial]]:
         """The trials of each order, by seed, but for those that failed."""
@@ -122,6 +131,24 @@ class Sweep:
                 self._log.add(trial)
         found = [[self._log.find(key, seed) for seed in order.seeds] for key, order in zip(keys, orders, strict=True)]
         return [[trial for trial in trials if trial is not None] for trials in found]
+
+    def seconds(self, orders: Sequence[Order]) -> list[float] | None:
+        """CPU seconds of one training of each order, from a few epochs of all of them in one job.
+
+        Trials were done at different times beside different work, so their own seconds do not compare. None where no
+        worker does anything.
+        """
+        job = tuple(replace(order, seeds=order.seeds[:1]) for order in orders)
+        for outcome in self._engine.map(_time, _Testing(self.source, self._device), [job]):
+            return outcome.result
+        return None
+
+    def _kept(self, job: Condensation) -> CondensedGraph | None:
+        """The graph in the folder; a file that is damaged is as good as none."""
+        try:
+            return CondensedGraph.load(self.path(job)) if self.path(job).exists() else None
+        except GcondError:
+            return None
 
     def _training(self, order: Order) -> Training:
         return Training(order.graph or self.source, self.source, order.model, order.recipe)
@@ -184,6 +211,19 @@ def _condense(shared: _Making, job: Condensation) -> CondensedGraph:
 def _train(shared: _Testing, job: Order) -> list[Trial]:
     training = Training(job.graph or shared.source, shared.source, job.model, job.recipe)
     return training.run(job.seeds, choose_device(shared.device))
+
+
+def _time(shared: _Testing, orders: tuple[Order, ...]) -> list[float]:
+    """Every order in turn, twice; the quicker of the two is the one that was disturbed less."""
+    best = [math.inf] * len(orders)
+    for _ in range(2):
+        for place, order in enumerate(orders):
+            epochs = min(TIMED_EPOCHS, order.recipe.epochs)
+            start = time.process_time()
+            _train(shared, replace(order, recipe=replace(order.recipe, epochs=epochs)))
+            spent = (time.process_time() - start) * order.recipe.epochs / epochs
+            best[place] = min(best[place], spent)
+    return best
 
 
 def training_seeds(seed: int, runs: int) -> tuple[int, ...]:

@@ -55,7 +55,8 @@ def threshold_sweep(
     """Train ``model`` on ``small`` with A' thresholded at each of ``deltas``, in their order.
 
     Without ``deltas`` it is the paper's, from what the file still has on, and the δ that it was saved with. Thresholds
-    that leave the same graph share its score. ``on_progress(what, done, total)`` counts epochs over all of them.
+    that leave the same graph share its score; where all do, there is nothing to compare, and it is refused.
+    ``on_progress(what, done, total)`` counts epochs over all of them.
     """
     kept = _lightest_kept(small)
     if deltas is None:
@@ -65,12 +66,17 @@ def threshold_sweep(
         raise GcondError("no threshold is named: give at least one")
     for delta in deltas:
         _check_delta(delta, kept)
-    dense, shrink = unthresholded(small), _shrinks(small)
+    dense, shrink = unthresholded(small), shrinks(small)
     weights = dense[dense > 0]
     if len(weights) == 0 or bool((weights == weights[0]).all()):
         raise GcondError("all edges of this graph weigh the same: only where weights differ does a threshold choose")
     graphs = [_with_adjacency(small, sparsify(dense, delta, shrink=shrink)) for delta in deltas]
     different = {graph.sha256: graph for graph in graphs}
+    if len(different) == 1 < len(set(deltas)):
+        raise GcondError(
+            f"all these thresholds leave the same graph, whose edges weigh {float(weights.min()):.3g} to "
+            f"{float(weights.max()):.3g}: only between these does a threshold choose"
+        )
     scores: dict[str, Score] = {}
     for place, (key, graph) in enumerate(different.items()):
 
@@ -98,7 +104,7 @@ def threshold_sweep(
 def thresholded(small: CondensedGraph, delta: float) -> CondensedGraph:
     """``small`` with A' thresholded at ``delta`` instead of at the δ that it was saved with."""
     _check_delta(delta, _lightest_kept(small))
-    return _with_adjacency(small, sparsify(unthresholded(small), delta, shrink=_shrinks(small)))
+    return _with_adjacency(small, sparsify(unthresholded(small), delta, shrink=shrinks(small)))
 
 
 @torch.no_grad()
@@ -113,7 +119,7 @@ def unthresholded(small: CondensedGraph) -> Tensor:
     adjacency = small.adjacency()
     if isinstance(adjacency, Identity):
         raise GcondError("this graph has no edges (A' = I): there is nothing that a threshold could drop")
-    taken = shipped_delta(small) if _shrinks(small) else None
+    taken = shipped_delta(small) if shrinks(small) else None
     return adjacency if taken is None else torch.where(adjacency > 0, adjacency + taken, 0.0)
 
 
@@ -147,7 +153,8 @@ def _is_symmetric(small: CondensedGraph) -> bool:
     return isinstance(adjacency, Tensor) and torch.equal(adjacency, adjacency.T)
 
 
-def _shrinks(small: CondensedGraph) -> bool:
+def shrinks(small: CondensedGraph) -> bool:
+    """Whether the threshold was also taken off the weights that it left, so that they start from 0."""
     return small.provenance is not None and small.provenance.settings.get("sparsify") == "shrink"
 
 

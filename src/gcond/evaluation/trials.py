@@ -106,13 +106,14 @@ def _line_break(descriptor: int) -> str:
 
 def _read(path: Path, kind: type[R], what: str) -> list[R]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().decode("utf-8", errors="replace").splitlines()
+    except OSError as error:
         raise GcondError(f"the {what}s in '{path}' cannot be read: {error}") from None
     names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     reader = TypeAdapter(kind)
     foreign = GcondError(f"'{path}' is not a file of {what}s: give a new name, or one that gcond wrote")
-    rows, broken = [], []
+    rows: list[R] = []
+    broken: list[str] = []
     for number, line in enumerate(lines, 1):
         try:
             values = json.loads(line)
@@ -120,7 +121,9 @@ def _read(path: Path, kind: type[R], what: str) -> list[R]:
             broken.append(line)  # cut off by a kill: that one simply runs again
             continue
         if not isinstance(values, dict) or set(values) != names:
-            raise foreign
+            if not rows:
+                raise foreign
+            raise GcondError(f"line {number} of '{path}' is no {what}: delete the line")
         try:
             rows.append(reader.validate_json(line, strict=True))
         except ValidationError as error:

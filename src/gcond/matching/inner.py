@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gcond.matching.gradients import linear_error
-from gcond.matching.optimiser import Adam
 from gcond.models.base import Model, Parameters
+from gcond.optimiser import Adam
 from gcond.view import View
 
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from gcond.artefact import CondensedGraph
 from gcond.inputs import Inputs
-from gcond.matching.optimiser import Adam
 from gcond.matching.structure import Structure
 from gcond.matching.work import OVERHEAD
 from gcond.models.base import Parameters
+from gcond.optimiser import Adam
 from gcond.sparse import Adjacency
 from gcond.view import View
 

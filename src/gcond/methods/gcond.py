@@ -21,7 +21,6 @@ from gcond.matching.initial import Init, initial_features, root_mean_square
 from gcond.matching.inner import train_backbone
 from gcond.matching.loop import Run
 from gcond.matching.memory import check_memory
-from gcond.matching.optimiser import Adam
 from gcond.matching.probe import Probe, probe_interval
 from gcond.matching.real import Batches, Sampling, real_side
 from gcond.matching.schedule import Order, Schedule
@@ -30,6 +29,7 @@ from gcond.matching.synthetic import Rates, Synthetic
 from gcond.matching.work import step_work
 from gcond.methods.base import Method
 from gcond.models.base import Model
+from gcond.optimiser import Adam
 from gcond.resources import parse_bytes
 from gcond.sampling import Fanout
 from gcond.seeding import generator

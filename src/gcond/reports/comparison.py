@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gcond.reports.tables import MISSING, Table, accuracy, percent, size
+from gcond.reports.tables import MISSING, Table, accuracy, percent, seconds, size
 
 MARKS = {"best": "●", "tied": "○", "": ""}
-LEGEND = "● best of its budget, ○ not distinguishable from it (paired t-test over seeds, p ≥ 0.05)"
+_LEGEND = "● best of its budget"
+_TESTED = ", ○ not distinguishable from it (paired t-test over the seeds of the graphs, p ≥ 0.05)"
+_TIMES = "; times are CPU seconds of one graph and of one training"
 
 
 def comparison_table(comparison: Mapping[str, Any]) -> Table:
@@ -38,6 +40,11 @@ def comparison_table(comparison: Mapping[str, Any]) -> Table:
     return Table(columns, rows, title, words=words, tight=True)
 
 
+def legend(comparison: Mapping[str, Any]) -> str:
+    """What the marks and times mean."""
+    return _LEGEND + (_TESTED if comparison["seeds"] > 1 else ", from one graph each") + _TIMES
+
+
 def failure_lines(failures: Sequence[Mapping[str, str]]) -> list[str]:
     """One a failed job."""
     return [f"failed: {failure['what']}: {failure['error']}" for failure in failures]
@@ -55,8 +62,8 @@ def _cells(line: Mapping[str, Any]) -> tuple[str, ...]:
         percent(line["kept"]),
         f"{line['edges']:,.0f}",
         size(line["bytes"]),
-        MISSING if whole else f"{line['condense_seconds']:.1f} s",
-        f"{line['train_seconds']:.1f} s",
+        MISSING if whole else seconds(line["condense_seconds"]),
+        seconds(line["train_seconds"]),
         MISSING if line["peak_rss_mb"] is None else size(line["peak_rss_mb"] * 10**6),
         pays,
     )

@@ -188,6 +188,9 @@ _LATEX = {
     "Φ": r"$\Phi$",
     "α": r"$\alpha$",
     "×": r"$\times$",
+    "●": r"$\bullet$",
+    "○": r"$\circ$",
+    "≥": r"$\geq$",
 }
 
 

@@ -81,7 +81,8 @@ def reproduce(
 
     ``folder`` has a run folder a data set, which all experiments share, and the tables as they are written.
     """
-    make_folder(folder)
+    if not engine.idle:
+        make_folder(folder)
     labs: dict[str, Lab] = {}
     for name in names:
         experiment = EXPERIMENTS[name]
@@ -107,7 +108,8 @@ def reproduce(
         if not wanted:
             continue
         report = Report(experiment, rows, tuple(failures), scale, settings, command)
-        report.save(folder)
+        if not engine.idle:
+            report.save(folder)
         yield report
 
 

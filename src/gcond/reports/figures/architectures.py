@@ -18,7 +18,7 @@ DOTS, CONDENSED, WHOLE = "#0072B2", "#D55E00", "#009E73"
 def architectures_figure(nas: Mapping[str, Any]) -> Figure:
     """Draw what ``nas.json`` holds: a dot an architecture, the two winners marked."""
     tried: Sequence[Mapping[str, Any]] = [
-        row for row in nas["architectures"] if row["condensed"] is not None and row["whole"] is not None
+        row for row in nas["architectures"] if row["condensed"] is not None and row.get("whole") is not None
     ]
     if not tried:
         raise GcondError("the search has no architecture that was trained on both graphs: there is nothing to draw")

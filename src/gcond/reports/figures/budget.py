@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,20 +39,23 @@ def budget_figure(comparison: Mapping[str, Any]) -> Figure:
         style.percent_axis(axes.yaxis, style.plain(what))
     for axes in figure.axes[len(models) :]:
         axes.set_visible(False)
-    figure.supxlabel(
-        "nodes of the condensed graph (share of the source)   |   bars: standard deviation",
-        fontsize=10,
-        color=style.INK,
-    )
+    bars = "   |   bars: standard deviation" if any(line["n"] > 1 for line in reduced) else ""
+    figure.supxlabel(f"nodes of the condensed graph (share of the source){bars}", fontsize=10, color=style.INK)
     return figure
+
+
+def _deviation(line: Line) -> float:
+    """In per cent; none to draw of a single training."""
+    return 100 * line["std"] if line["n"] > 1 else math.nan
 
 
 def _panel(axes: Axes, lines: Sequence[Line], methods: Sequence[str], budgets: Sequence[tuple[int, float]]) -> None:
     ends: list[tuple[float, float, str, str]] = []
     axes.set_xlim(-0.5, len(budgets) - 0.5)
     for whole in (line for line in lines if line["kind"] == "whole"):
-        mean, std = 100 * whole["mean"], 100 * whole["std"]
-        axes.axhspan(mean - std, mean + std, color="0.88", zorder=0)
+        mean, std = 100 * whole["mean"], _deviation(whole)
+        if not math.isnan(std):
+            axes.axhspan(mean - std, mean + std, color="0.88", zorder=0)
         axes.axhline(mean, color="0.35", linestyle=(0, (4, 3)), linewidth=1.4, zorder=1)
         ends.append((1, mean, f"whole graph {mean:.1f}", "0.25"))
     step = min(0.08, 0.6 / len(methods))
@@ -68,7 +72,7 @@ def _panel(axes: Axes, lines: Sequence[Line], methods: Sequence[str], budgets: S
         axes.errorbar(
             [budgets.index((line["nodes"], line["ratio"])) + shift for line in mine],
             means,
-            [100 * line["std"] for line in mine],
+            [_deviation(line) for line in mine],
             color=colour,
             marker=style.MARKERS[place % len(style.MARKERS)],
             markersize=6,

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gcond.artefact import CondensedGraph
-from gcond.evaluation.thresholds import shipped_delta, thresholded
+from gcond.evaluation.thresholds import shipped_delta, shrinks, thresholded
+from gcond.reports.drawn import joined_pairs, sunflower
 from gcond.reports.figures import style
 from gcond.seeding import generator
-from gcond.statistics import LIGHTEST_EDGE
+from gcond.statistics import describe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Points = NDArray[np.float64]
 
+STRONG_EDGE = 0.5
+"""Heavier edges are black, as in the paper's figure of condensed graphs; of the heaviest, where that is above 1."""
 MOST_ON_A_RING = 12
 """With more classes the ring would be mostly its own empty middle, and they are packed instead."""
 MOST_VECTORS = 4000
@@ -35,35 +38,30 @@ MOST_MOVES = 8000
 def graph_figure(small: CondensedGraph, *, delta: float | None = None, seed: int = 0) -> Figure:
     """Draw ``small`` with its classes apart and its nodes close to what they are joined with.
 
-    Edges heavier than 0.5 are black, lighter ones grey, darker and wider with their weight. With ``delta``, A' is
-    thresholded there instead of where it was saved (:func:`gcond.evaluation.thresholds.thresholded`).
+    Edges heavier than :data:`STRONG_EDGE` are black, others grey, darker and wider with their weight; where merged
+    edges make weights above 1, it is a share of the heaviest. With ``delta``, A' is thresholded there instead of where
+    it was saved (:func:`gcond.evaluation.thresholds.thresholded`).
     """
     shown = small if delta is None else thresholded(small, delta)
     labels = shown.hard_labels.numpy()
-    ends, weight = undirected(shown)
+    ends, stored = joined_pairs(shown)
+    weight = stored.astype(np.float64)
+    border = STRONG_EDGE * max(1.0, float(weight.max(initial=0)))
     centres, radii = _places_of_classes(np.bincount(labels, minlength=shown.num_classes))
     position = layout(labels, ends, weight, centres, seed)
 
-    what = "no edges" if len(weight) == 0 else f"{len(weight):,} edge{'s' if len(weight) != 1 else ''}"
+    count = describe(shown).edges
+    what = "no edges" if count == 0 else f"{count:,} edge{'s' if count != 1 else ''}"
     figure = style.canvas(f"{style.subject(small)}: {what}", height=6.6)
     axes = figure.add_subplot()
     axes.set_aspect("equal")
     axes.set_axis_off()
     extent = _name_classes(axes, style.names_of(shown), centres, radii)
-    _draw_edges(axes, position, ends, weight)
+    _draw_edges(axes, position, ends, weight, border)
     _draw_nodes(axes, position, labels, points_apart=5.8 * 72 / extent)
-    _explain_edges(figure, shown, weight, delta if delta is not None else shipped_delta(small))
+    lowest = 0.0 if shrinks(small) else delta if delta is not None else shipped_delta(small) or 0.0
+    _explain_edges(figure, shown, weight, lowest, border)
     return figure
-
-
-def undirected(small: CondensedGraph) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs [E, 2] and the weight of each, an edge once: of two directions the heavier."""
-    source, target = small.edge_index.numpy()
-    pairs = np.sort(np.stack([source, target], 1), 1)
-    pairs, place = np.unique(pairs, axis=0, return_inverse=True)
-    weight = np.zeros(len(pairs))
-    np.maximum.at(weight, place.reshape(-1), small.edge_weight.numpy().astype(np.float64))
-    return pairs, weight
 
 
 def layout(
@@ -81,7 +79,7 @@ def layout(
     n = len(labels)
     slots = np.empty((n, 2))
     members = [np.flatnonzero(labels == label) for label in range(len(centres))]
-    shuffled = np.asarray(torch_permutation(n, seed))
+    shuffled = _shuffled(n, seed)
     for label, nodes in enumerate(members):
         order = nodes[np.argsort(shuffled[nodes])]
         slots[order] = centres[label] + sunflower(len(nodes))
@@ -104,17 +102,10 @@ def layout(
     return slots
 
 
-def sunflower(count: int) -> Points:
-    """Points [count, 2] that fill a disc evenly, about one unit from their neighbours (Vogel, 1979)."""
-    place = np.arange(count) + 0.5
-    radius, angle = 0.6 * np.sqrt(place), place * math.pi * (3 - math.sqrt(5))
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
-
-
-def torch_permutation(count: int, seed: int) -> list[int]:
+def _shuffled(count: int, seed: int) -> NDArray[np.int64]:
     import torch
 
-    return torch.randperm(count, generator=generator(seed, "layout")).tolist()
+    return torch.randperm(count, generator=generator(seed, "layout")).numpy()
 
 
 def _places_of_classes(counts: NDArray[np.int64]) -> tuple[Points, NDArray[np.float64]]:
@@ -186,16 +177,18 @@ def _name_classes(axes: Axes, names: list[str], centres: Points, radii: NDArray[
     return max(float(high[1] - low[1]) + 2 * up_room, (float(high[0] - low[0]) + 2 * across_room) * 0.8)
 
 
-def _draw_edges(axes: Axes, position: Points, ends: NDArray[np.int64], weight: NDArray[np.float64]) -> None:
+def _draw_edges(
+    axes: Axes, position: Points, ends: NDArray[np.int64], weight: NDArray[np.float64], border: float
+) -> None:
     from matplotlib.collections import LineCollection
 
     if len(weight) == 0:
         return
     order = np.argsort(weight, kind="stable")  # heavy ones on top
     weight, lines = weight[order], position[ends[order]]
-    strong = weight > LIGHTEST_EDGE
+    strong = weight > border
     crowd = min(1.0, math.sqrt(500 / len(weight)))  # many edges have to be thin and clear
-    share = _share(weight)
+    share = _share(weight, border)
     grey = 0.72 - 0.32 * share
     colours = np.where(strong[:, None], 0.0, grey[:, None]) * np.ones((1, 3))
     alpha = np.where(strong, max(0.35, crowd), max(0.1, crowd))
@@ -205,11 +198,11 @@ def _draw_edges(axes: Axes, position: Points, ends: NDArray[np.int64], weight: N
     axes.add_collection(drawn)
 
 
-def _share(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _share(weight: NDArray[np.float64], border: float) -> NDArray[np.float64]:
     """Where light edges stand among themselves, 0 to 1: where all weights are light, some are stronger still."""
-    light = weight[weight <= LIGHTEST_EDGE]
+    light = weight[weight <= border]
     if len(light) == 0:
-        return np.ones(len(weight))
+        return np.ones_like(weight)
     low, high = light.min(), max(light.max(), light.min() + 1e-12)
     return np.clip((weight - low) / (high - low), 0, 1) ** 0.5
 
@@ -224,18 +217,21 @@ def _draw_nodes(axes: Axes, position: Points, labels: NDArray[np.int64], points_
         )
 
 
-def _explain_edges(figure: Figure, small: CondensedGraph, weight: NDArray[np.float64], delta: float | None) -> None:
+def _explain_edges(
+    figure: Figure, small: CondensedGraph, weight: NDArray[np.float64], lowest: float, border: float
+) -> None:
     from matplotlib.lines import Line2D
 
-    strong = int((weight > LIGHTEST_EDGE).sum())
-    low = f"{delta:g}" if delta else "0"
+    strong = int((weight > border).sum())
+    # A pair that is joined both ways is one line, and two edges of a directed graph.
+    what = "edge" if describe(small).edges == len(weight) else "joined pair"
     handles, words = [], []
     if strong:
         handles.append(Line2D([], [], color="black", linewidth=1.6))
-        words.append(f"edge heavier than {LIGHTEST_EDGE:g} ({strong:,})")
+        words.append(f"{what} heavier than {border:.3g} ({strong:,})")
     if strong < len(weight):
         handles.append(Line2D([], [], color="0.5", linewidth=1.6))
-        words.append(f"edge of weight {low} to {LIGHTEST_EDGE:g}, darker if heavier ({len(weight) - strong:,})")
+        words.append(f"{what} of weight {lowest:g} to {border:.3g}, darker if heavier ({len(weight) - strong:,})")
     if not len(weight):
         handles.append(Line2D([], [], color="none"))
         words.append("each node is trained on by itself (A' = I)")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from gcond.artefact import CondensedGraph
 from gcond.errors import GcondError
+from gcond.reports import names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +27,7 @@ INK, FAINT, HAIR = "#222222", "#5f6368", "#d9dce0"
 
 # Okabe and Ito, Color Universal Design (2008), without black, which is the edges'. The order keeps neighbours apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442")
+# page.js has the same colours and shapes in the same order.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 LINES = ("#D55E00", "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#7A5195", "#222222")
 """For lines on white, where the yellow above would be lost."""
@@ -108,8 +110,7 @@ def canvas(title: str, *, height: float, width: float = WIDTH) -> Figure:
 
 def clean(text: str) -> str:
     """``text`` on one line, without what XML cannot hold."""
-    kept = "".join(letter if letter.isprintable() else " " for letter in text)
-    return " ".join(kept.encode("utf-8", "replace").decode().split())
+    return " ".join(names.clean(text).split())
 
 
 def plain(text: str) -> str:
@@ -136,11 +137,9 @@ def look(label: int) -> tuple[str, str]:
     return COLOURS[label % len(COLOURS)], MARKERS[label // len(COLOURS) % len(MARKERS)]
 
 
-def class_labels(names: Sequence[str], count: int) -> list[str]:
-    """What to call each of ``count`` classes."""
-    if len(names) != count:
-        return [f"class {label}" for label in range(count)]
-    return [short(name) or f"class {label}" for label, name in enumerate(names)]
+def class_labels(known: Sequence[str], count: int) -> list[str]:
+    """What to call each of ``count`` classes (:func:`gcond.reports.names.class_labels`), short enough to be drawn."""
+    return [short(label) for label in names.class_labels(known, count)]
 
 
 def names_of(small: CondensedGraph) -> list[str]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gcond.reports.drawn import sunflower
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -51,9 +53,7 @@ def _start(labels: NDArray[np.int64], classes: NDArray[np.int64]) -> NDArray[np.
     place = np.empty((len(labels), 2))
     for index, label in enumerate(classes):
         members = np.flatnonzero(labels == label)
-        order = np.arange(1, len(members) + 1)
-        angle, radius = order * math.pi * (3 - math.sqrt(5)), 0.12 * np.sqrt(order / len(members))
-        place[members] = hubs[index] + np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
+        place[members] = hubs[index] + 0.2 / math.sqrt(len(members)) * sunflower(len(members))
     return np.concatenate([place, hubs])
 
 

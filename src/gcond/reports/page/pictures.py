@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gcond.errors import GcondError
+from gcond.reports.names import with_class_names
 from gcond.reports.page.runs import Piece, Run
 from gcond.reports.page.words import best_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from gcond.artefact import CondensedGraph
     from gcond.graph import SourceGraph
 
 
@@ -24,6 +24,12 @@ class Picture:
 
     address: str
     caption: str
+    of: str = ""
+    """The graph that it shows, by a name that may be written from right to left."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.caption} ({self.of})" if self.of else self.caption
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class Wanted:
 
     caption: str
     draw: Callable[[], Figure]
+    of: str = ""
 
 
 def pictures_of(run: Run, source: SourceGraph | None = None) -> tuple[list[Picture], list[str]]:
@@ -48,36 +55,29 @@ def pictures_of(run: Run, source: SourceGraph | None = None) -> tuple[list[Pictu
             notes.append(f"Without the figure “{wanted.caption}”: {error}")
             continue
         coded = base64.b64encode(text.encode()).decode()
-        pictures.append(Picture(f"data:image/svg+xml;base64,{coded}", wanted.caption))
+        pictures.append(Picture(f"data:image/svg+xml;base64,{coded}", wanted.caption, wanted.of))
     return pictures, notes
 
 
 def _wanted(run: Run, source: SourceGraph | None) -> Iterator[Wanted]:
     from gcond.reports.figures import architectures, balance, budget, curves, embedding
 
-    comparison, search = run.raw_comparison, run.raw_search
-    if comparison is not None and len({line["nodes"] for line in run.lines if line["kind"] != "whole"}) > 1:
+    comparison, search = {"source": run.source, "lines": run.lines}, run.search
+    if run.compared and len({line["nodes"] for line in run.lines if line["kind"] != "whole"}) > 1:
         yield Wanted("Test accuracy against the number of nodes", lambda: budget.budget_figure(comparison))
     piece = shown_first(run)
     if piece is not None:
-        graph, counts = _named(piece.graph, run, source), run.source.get("class_nodes")
+        names = (source.class_names if source is not None else ()) or run.class_names
+        graph, counts = with_class_names(piece.graph, names), run.source.get("class_nodes")
         if graph.provenance is not None and graph.provenance.history.get("loss"):
-            yield Wanted(f"How it was learned ({piece.label})", lambda: curves.curves_figure(graph))
-        yield Wanted(f"Features in two dimensions ({piece.label})", lambda: embedding.embedding_figure(graph, source))
-        yield Wanted(f"Nodes a class ({piece.label})", lambda: balance.balance_figure(graph, counts))
+            yield Wanted("How it was learned", lambda: curves.curves_figure(graph), piece.label)
+        yield Wanted("Features in two dimensions", lambda: embedding.embedding_figure(graph, source), piece.label)
+        yield Wanted("Nodes a class", lambda: balance.balance_figure(graph, counts), piece.label)
     if search is not None and search_has_both(run):
         yield Wanted(
             "Architectures: accuracy on the condensed and on the whole graph",
             lambda: architectures.architectures_figure(search),
         )
-
-
-def _named(graph: CondensedGraph, run: Run, source: SourceGraph | None) -> CondensedGraph:
-    """``graph`` with the names of its classes, where the run or the source knows them and its file does not."""
-    names = (source.class_names if source is not None else ()) or run.class_names
-    if graph.provenance is None or graph.provenance.class_names or len(names) != graph.num_classes:
-        return graph
-    return replace(graph, provenance=replace(graph.provenance, class_names=tuple(names)))
 
 
 def shown_first(run: Run) -> Piece | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gcond import __version__
 from gcond.errors import GcondError
+from gcond.reports.names import clean
 from gcond.reports.page import words
 from gcond.reports.page.drawing import draw
 from gcond.reports.page.pictures import Picture, pictures_of, shown_first
@@ -56,7 +57,7 @@ def render_page(runs: Sequence[Run], *, title: str = "", source: SourceGraph | N
         "base-uri 'none'; form-action 'none'"
     )
     return environment.get_template("page.html.j2").render(
-        title=title or words.page_title(runs),
+        title=clean(title) or words.page_title(runs),
         sections=sections,
         policy=policy,
         style=_trusted(style),
@@ -73,7 +74,7 @@ def _section(index: int, run: Run, source: SourceGraph | None) -> Section:
     pieces = sorted(run.pieces, key=lambda piece: piece is not first)  # the headline's graph is the one that opens
     return Section(
         anchor=f"run-{index + 1}",
-        name=run.source.get("name") or run.name,
+        name=run.source["name"] or run.name,
         run=run,
         headline=words.headline(run),
         comparisons=words.comparisons(run),
@@ -99,6 +100,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.tests["name"] = lambda part: isinstance(part, words.Name)
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from gcond import methods, models, settings
 from gcond.artefact import CondensedGraph, Provenance
 from gcond.errors import GcondError
+from gcond.evaluation.protocol import recipe_for
+from gcond.reports.names import clean
 from gcond.reports.page.commands import commands_of
-from gcond.reports.page.shapes import Comparison, Line, Search, Source, read_json
+from gcond.reports.page.shapes import Comparison, Line, Search, Setting, Source, read_json
+from gcond.reports.scores import changed
 from gcond.statistics import describe
 from gcond.storage import read_metadata_kind
 
+T = TypeVar("T")
 COMPARISON, SEARCH = "comparison.json", "nas.json"
 
 
@@ -44,8 +49,8 @@ class Run:
     failures: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     search: Search | None = None
-    raw_comparison: Mapping[str, Any] | None = None
-    raw_search: Mapping[str, Any] | None = None
+    compared: bool = False
+    """Whether the lines are of a comparison, in which all methods were measured alike at every budget."""
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -73,7 +78,7 @@ def read_runs(paths: Sequence[str | Path]) -> list[Run]:
         graph = CondensedGraph.load(path)
         made = graph.provenance
         files.setdefault(made.source.get("sha256", "") if made else str(path), []).append((path, graph))
-    return runs + [_from_files(group) for group in files.values()]
+    return [_cleaned(run) for run in (*runs, *map(_from_files, files.values()))]
 
 
 def read_folder(folder: Path) -> Run:
@@ -81,47 +86,74 @@ def read_folder(folder: Path) -> Run:
     comparison, search = folder / COMPARISON, folder / SEARCH
     if not comparison.is_file() and not search.is_file():
         raise GcondError(f"'{folder}' is not a run: it has neither {COMPARISON} nor {SEARCH}")
-    found: Comparison = {"source": {}, "lines": []}
-    raw: dict[str, Any] | None = None
-    if comparison.is_file():
-        found, raw = read_json(comparison, Comparison)
-    searched, raw_search = read_json(search, Search) if search.is_file() else (None, None)
-    pieces, notes = _pieces(folder, found["lines"])
-    commands = [found.get("command", ""), searched.get("command", "") if searched else ""]
+    found = read_json(comparison, Comparison) if comparison.is_file() else None
+    searched = read_json(search, Search) if search.is_file() else None
+    lines = [_changed(line, found.get("recipe", {})) for line in found["lines"]] if found else []
+    pieces, notes = _pieces(folder, lines)
+    parts: list[Comparison | Search] = [part for part in (found, searched) if part is not None]
     return Run(
         name=folder.resolve().name,
-        source=found["source"] or (searched.get("source", {}) if searched else {}),
-        lines=tuple(found["lines"]),
+        source=parts[0]["source"],
+        lines=tuple(lines),
         pieces=tuple(pieces),
-        commands=tuple(command for command in commands if command),
-        advice=tuple(found.get("advice", [])),
-        failures=tuple((failure["what"], failure["error"]) for failure in found.get("failures", [])),
+        commands=tuple(part["command"] for part in parts if part.get("command")),
+        advice=tuple(found.get("advice", [])) if found else (),
+        failures=tuple((failure["what"], failure["error"]) for part in parts for failure in part.get("failures", [])),
         notes=tuple(notes),
         search=searched,
-        raw_comparison=raw,
-        raw_search=raw_search,
+        compared=found is not None,
     )
+
+
+def _changed(line: Line, recipe: Mapping[str, Setting]) -> Line:
+    """``line`` with what ``recipe``, that was asked for, changes in the usual training of its model."""
+    cls = models.available().get(line["model"])
+    if not recipe:
+        return line
+    if cls is None:  # what is usual for it is not known
+        return {**line, "changes": dict(recipe)}
+    try:
+        used = settings.as_dict(recipe_for(cls(), recipe))
+    except GcondError:  # of a version that trains in another way
+        used = dict(recipe)
+    return {**line, "changes": changed({"model": line["model"], "settings": {}, "recipe": used})}
 
 
 def _pieces(folder: Path, lines: Sequence[Line]) -> tuple[list[Piece], list[str]]:
     """The first graph of every method and budget: more seeds of the same look alike, and weigh."""
     pieces: dict[str, Piece] = {}
-    missing = 0
+    missing, notes = 0, []
     seen: set[tuple[str, int]] = set()
     for line in lines:
         if (line["method"], line["nodes"]) in seen or not line.get("graphs"):
             continue
         seen.add((line["method"], line["nodes"]))
         for name in line["graphs"]:
-            place = (folder / name).resolve()
-            if not place.is_relative_to(folder.resolve()):
-                raise GcondError(f"'{folder / COMPARISON}' names '{name}', which is outside the run")
-            if place.is_file():
+            place = _place(folder, name)
+            if place is None:
+                missing += 1
+                continue
+            try:
                 pieces[name] = Piece(name, CondensedGraph.load(place))
-                break
-            missing += 1
+            except GcondError:
+                notes.append(f"{name} is damaged and left out.")
+                continue
+            break
     gone = "1 graph of this run is" if missing == 1 else f"{missing} graphs of this run are"
-    return list(pieces.values()), [f"{gone} no longer in its folder."] if missing else []
+    return list(pieces.values()), [f"{gone} no longer in its folder."] * (missing > 0) + notes
+
+
+def _place(folder: Path, name: str) -> Path | None:
+    """Where the graph ``name`` of a run is; None if it is not there."""
+    try:
+        place = (folder / name).resolve()
+        inside = place.is_relative_to(folder.resolve())
+        there = inside and place.is_file()
+    except (OSError, ValueError):  # no file can have such a name
+        return None
+    if not inside:
+        raise GcondError(f"'{folder / COMPARISON}' names '{name}', which is outside the run")
+    return place if there else None
 
 
 def _from_files(group: Sequence[tuple[Path, CondensedGraph]]) -> Run:
@@ -139,7 +171,7 @@ def _from_files(group: Sequence[tuple[Path, CondensedGraph]]) -> Run:
             notes.append(f"{path.name} has no scores yet: gcond evaluate records them in the file.")
     return Run(
         name=made.source.get("name", group[0][0].stem) if made else group[0][0].stem,
-        source=_source(made) if made else {},
+        source=_source(made) if made else {"name": ""},
         lines=tuple(lines),
         pieces=pieces,
         commands=tuple(dict.fromkeys(commands)),
@@ -148,7 +180,7 @@ def _from_files(group: Sequence[tuple[Path, CondensedGraph]]) -> Run:
 
 
 def _source(made: Provenance) -> Source:
-    origin: Source = {**made.source, "setting": made.setting, "classes": made.num_classes}  # type: ignore[typeddict-item]
+    origin: Source = {"name": "", **made.source, "setting": made.setting, "classes": made.num_classes}  # type: ignore[typeddict-item]
     if made.class_names:
         origin["class_names"] = list(made.class_names)
     return origin
@@ -157,11 +189,11 @@ def _source(made: Provenance) -> Source:
 def _lines(file: str, graph: CondensedGraph, made: Provenance) -> list[Line]:
     """A line a recorded score; what the whole graph reaches is not known to a file."""
     found = describe(graph)
-    kind = "selected" if graph.source_index is not None else "merged" if graph.cluster is not None else "learned"
+    method = methods.available().get(made.method)
     return [
         Line(
             method=made.method,
-            kind=kind,
+            kind=method.kind if method is not None else "",
             model=score["model"],
             nodes=found.nodes,
             edges=found.edges,
@@ -169,11 +201,28 @@ def _lines(file: str, graph: CondensedGraph, made: Provenance) -> list[Line]:
             mean=score["mean"],
             std=score["std"],
             n=len(score["runs"]),
-            ratio=made.budget.get("ratio"),
+            ratio=made.budget.get("ratio", 0.0),
             condense_seconds=made.cost.get("wall_seconds"),
             train_seconds=score["seconds"] / max(len(score["runs"]), 1),
             peak_rss_mb=made.cost.get("peak_rss_mb"),
             graphs=[file],
+            changes=changed(score),
         )
         for score in made.scores
     ]
+
+
+def _cleaned(value: T) -> T:
+    """``value`` with every text in it cleaned: data sets, classes and files may be called anything."""
+    found: Any = value
+    if isinstance(value, str):
+        found = clean(value)
+    elif isinstance(value, list | tuple):
+        found = type(value)(_cleaned(part) for part in value)
+    elif isinstance(value, dict):
+        found = {_cleaned(key): _cleaned(part) for key, part in value.items()}
+    elif isinstance(value, Run | Piece | Provenance):
+        found = replace(value, **{field.name: _cleaned(getattr(value, field.name)) for field in fields(value)})
+    elif isinstance(value, CondensedGraph):
+        found = replace(value, provenance=_cleaned(value.provenance))
+    return found

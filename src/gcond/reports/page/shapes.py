@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, TypeVar
+from typing import Annotated, Literal, NotRequired, TypeVar
 
 from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
@@ -16,11 +16,20 @@ Amount = Annotated[FiniteFloat, Field(ge=0)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 
 
-@with_config(ConfigDict(extra="ignore"))
-class Source(TypedDict, total=False):
-    """The graph that was condensed."""
+Plain = str | bool | int | float | None
+Setting = Plain | list[Plain]
+
+
+class Named(TypedDict):
+    """What has a name; an empty one where it is not known."""
 
     name: str
+
+
+@with_config(ConfigDict(extra="ignore"))
+class Source(Named, total=False):
+    """The graph that was condensed."""
+
     sha256: str
     setting: str
     nodes: Count
@@ -45,7 +54,7 @@ class Line(TypedDict):
     mean: Share
     std: Amount
     n: Count
-    ratio: NotRequired[FiniteFloat | None]
+    ratio: FiniteFloat
     kept: NotRequired[Amount | None]
     condense_seconds: NotRequired[Amount | None]
     train_seconds: NotRequired[Amount | None]
@@ -54,6 +63,8 @@ class Line(TypedDict):
     mark: NotRequired[str]
     p_value: NotRequired[FiniteFloat | None]
     graphs: NotRequired[list[str]]
+    changes: NotRequired[dict[str, Setting]]
+    """Settings in which the training or the model was not the usual one."""
 
 
 @with_config(ConfigDict(extra="ignore"))
@@ -70,6 +81,8 @@ class Comparison(TypedDict):
 
     source: Source
     lines: list[Line]
+    kind: NotRequired[Literal["comparison"]]
+    recipe: NotRequired[dict[str, Setting]]
     gcond: NotRequired[str]
     command: NotRequired[str]
     models: NotRequired[list[str]]
@@ -83,21 +96,29 @@ class Comparison(TypedDict):
 class Winner(TypedDict):
     """The architecture that a search chose, and what it reaches when it is trained on the whole graph."""
 
-    settings: dict[str, Any]
+    settings: dict[str, Setting]
     mean: Share
-    std: NotRequired[Amount | None]
-    n: NotRequired[Count]
+    std: Amount
+    n: Count
 
 
 @with_config(ConfigDict(extra="ignore"))
 class Architecture(TypedDict):
     """One architecture of the search; ``whole`` is missing where only the condensed graph was searched."""
 
-    settings: dict[str, Any]
+    settings: dict[str, Setting]
     condensed: Share
     whole: NotRequired[Share | None]
     condensed_seconds: NotRequired[Amount | None]
     whole_seconds: NotRequired[Amount | None]
+
+
+@with_config(ConfigDict(extra="ignore"))
+class Condensed(TypedDict, total=False):
+    """The graph that was searched on."""
+
+    method: str | None
+    nodes: Count
 
 
 @with_config(ConfigDict(extra="ignore"))
@@ -106,23 +127,25 @@ class Search(TypedDict):
 
     model: str
     architectures: list[Architecture]
-    source: NotRequired[Source]
-    condensed: NotRequired[dict[str, Any]]
+    source: Source
+    kind: NotRequired[Literal["nas"]]
+    grid: NotRequired[dict[str, list[Setting]]]
+    condensed: NotRequired[Condensed]
     command: NotRequired[str]
     pearson: NotRequired[FiniteFloat | None]
     spearman: NotRequired[FiniteFloat | None]
     winners: NotRequired[dict[str, Winner | None]]
     seconds: NotRequired[dict[str, Amount | None]]
+    failures: NotRequired[list[Failure]]
 
 
 T = TypeVar("T", Comparison, Search)
 
 
-def read_json(path: Path, shape: type[T]) -> tuple[T, dict[str, Any]]:
-    """The checked contents of ``path``, and all of it as it stands, for the figures."""
+def read_json(path: Path, shape: type[T]) -> T:
+    """The contents of ``path``, checked: figures and words may rely on every field of ``shape`` that is required."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        return TypeAdapter(shape).validate_python(raw), raw
+        return TypeAdapter(shape).validate_python(json.loads(path.read_text(encoding="utf-8")))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the whole"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,13 @@ from gcond.statistics import describe
 
 ENOUGH = 0.99
 """The share of the whole graph's accuracy from which on the smaller graph makes the better headline."""
+
+
+class Name(str):
+    """A name within a sentence: it may be written from right to left, and must not turn the words around it."""
+
+
+Sentence = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,7 @@ class Tile:
 class Headline:
     """What the run comes to: one sentence and a few numbers."""
 
-    sentence: str
+    sentence: Sentence
     tiles: tuple[Tile, ...]
     chosen: str = ""
     """Why this graph of several, in a sentence."""
@@ -81,20 +89,16 @@ def _why(run: Run, line: Line) -> str:
 
 def headline(run: Run) -> Headline:
     """Accuracy kept, nodes, bytes and the price, of the best line; without scores, of the first graph."""
-    line, name = best_line(run), run.source.get("name") or "the source graph"
+    line, name = best_line(run), Name(run.source["name"] or "the source graph")
     if line is None:
         return _unscored(run, name)
     whole = next((each for each in run.lines if each["kind"] == "whole" and each["model"] == line["model"]), None)
-    before = run.source.get("nodes")
-    shrunk = f"{before:,} nodes of {name} into {line['nodes']:,}" if before else f"{name} into {line['nodes']:,} nodes"
-    model = line["model"].upper()
-    verb = {"selected": "picked", "merged": "merged"}.get(line["kind"], "condensed")
-    start = f"{line['method']} {verb} the {shrunk}" if before else f"{line['method']} {verb} {shrunk}"
-    if verb == "picked":
-        start = f"{line['method']} picked {line['nodes']:,} of the {before:,} nodes of {name}" if before else start
-    sentence = f"{start}. A {model} trained on them gets {percent(line['mean'])} % of the test nodes right"
-    kept = line.get("kept")
-    sentence += f"; trained on the whole graph, {percent(whole['mean'])} %." if whole else "."
+    model, kept = line["model"].upper(), line.get("kept")
+    changes = assignments(line.get("changes", {}))
+    sentence: Sentence = (*_made(run, line, name), ". A ", Name(model), " trained on them")
+    sentence += (" with ", Name(changes)) if changes else ()
+    sentence += (f" gets {percent(line['mean'])} % of the test nodes right",)
+    sentence += (f"; trained on the whole graph, {percent(whole['mean'])} %." if whole else ".",)
     tiles = [
         Tile(f"{percent(kept)} %", "of the accuracy", _against(line, whole))
         if kept is not None
@@ -106,18 +110,30 @@ def headline(run: Run) -> Headline:
     return Headline(sentence, tuple(tiles), _why(run, line))
 
 
-def _unscored(run: Run, name: str) -> Headline:
+def _made(run: Run, line: Line, name: Name) -> Sentence:
+    """``gcond condensed the 2,708 nodes of cora into 70``."""
+    before, nodes = run.source.get("nodes"), f"{line['nodes']:,}"
+    verb = {"selected": "picked", "merged": "merged"}.get(line["kind"], "condensed")
+    start = Name(line["method"]), f" {verb} "
+    if not before:
+        return (*start, name, f" into {nodes} nodes")
+    if verb == "picked":
+        return (*start, f"{nodes} of the {before:,} nodes of ", name)
+    return (*start, f"the {before:,} nodes of ", name, f" into {nodes}")
+
+
+def _unscored(run: Run, name: Name) -> Headline:
     if not run.pieces:
-        return Headline(f"An architecture search on {name}." if run.search else "", ())
+        what = "An architecture search on " if run.search else "No condensed graph came of "
+        return Headline((what, name, "."), ())
     piece = run.pieces[0]
     found, made = describe(piece.graph), piece.graph.provenance
-    by = f" by {made.method}" if made else ""
+    by = (" by ", Name(made.method)) if made else ()
     tiles = _sizes(run, found.nodes, found.bytes)
     if made and "wall_seconds" in made.cost:
         tiles.append(Tile(seconds(made.cost["wall_seconds"]), "to condense"))
-    return Headline(
-        f"{found.nodes:,} nodes made{by} from {name}. How well models train on them is not recorded.", tuple(tiles)
-    )
+    unknown = ". How well models train on them is not recorded."
+    return Headline((f"{found.nodes:,} nodes made", *by, " from ", name, unknown), tuple(tiles))
 
 
 def _sizes(run: Run, nodes: int, stored: float) -> list[Tile]:
@@ -175,6 +191,7 @@ _COLUMNS = (
     "peak memory",
     "paid back after",
     "p against best",
+    "trained with",
 )
 
 
@@ -220,6 +237,7 @@ def _cells(line: Line, source_bytes: int | None) -> tuple[str, ...]:
         maybe("peak_rss_mb", lambda mb: size(mb * 1e6)),
         maybe("break_even", lambda count: f"{count:,.0f}"),
         maybe("p_value", lambda p: f"{p:.3f}" if p >= 0.001 else "< 0.001"),
+        assignments(line.get("changes", {})) or MISSING,
     )
 
 
@@ -283,8 +301,7 @@ def settings_of(run: Run) -> list[tuple[str, str]]:
 def search_facts(search: Search) -> tuple[str, list[tuple[str, ...]]]:
     """One sentence on an architecture search, and its two winners as rows."""
     pearson, took = search.get("pearson"), search.get("seconds") or {}
-    tried = len(search["architectures"])
-    sentence = f"{_times(tried, search['model'].upper() + ' architecture')} {'was' if tried == 1 else 'were'} tried"
+    sentence = _tried(search)
     if pearson is not None:
         sentence += f"; their validation accuracies on the two graphs correlate by {pearson:.2f} (Pearson)"
         spearman = search.get("spearman")
@@ -299,18 +316,28 @@ def search_facts(search: Search) -> tuple[str, list[tuple[str, ...]]]:
                 title,
                 seconds(spent) if spent is not None else MISSING,
                 assignments(winner["settings"]) if winner else MISSING,
-                accuracy(winner["mean"], winner.get("std")) if winner else MISSING,
+                accuracy(winner["mean"], winner["std"] if winner["n"] > 1 else None) if winner else MISSING,
             )
         )
     then = " The winners were then trained and tested on the whole graph." if rows else ""
     return f"{sentence}.{then}", rows
 
 
+def _tried(search: Search) -> str:
+    """``160 of 162 APPNP architectures were trained on both graphs``, where the rest failed or is still to come."""
+    count, what = len(search["architectures"]), f"{search['model'].upper()} architecture"
+    wanted = math.prod(len(values) for values in search["grid"].values()) if search.get("grid") else 0
+    if wanted > count:
+        return f"{count:,} of {_times(wanted, what)} {'was' if count == 1 else 'were'} trained on both graphs"
+    return f"{_times(count, what)} {'was' if count == 1 else 'were'} tried"
+
+
 def page_title(runs: Sequence[Run]) -> str:
     """``cora in 70 nodes`` for one run, else the sources by name."""
-    names = list(dict.fromkeys(run.source.get("name") or run.name for run in runs))
+    names = list(dict.fromkeys(run.source["name"] or run.name for run in runs))
     if len(runs) > 1:
         return f"Condensed graphs: {', '.join(names)}"
-    line = best_line(runs[0])
+    line, search = best_line(runs[0]), runs[0].search
     nodes = line["nodes"] if line else runs[0].pieces[0].graph.num_nodes if runs[0].pieces else None
-    return f"{names[0]} in {nodes:,} nodes" if nodes else f"{names[0]}: architecture search"
+    what = "architecture search" if search else "comparison"
+    return f"{names[0]} in {nodes:,} nodes" if nodes else f"{names[0]}: {what}"

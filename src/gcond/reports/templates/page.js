@@ -5,7 +5,7 @@
   // Okabe and Ito's colours, which people with any colour vision tell apart; further classes take other shapes.
   // The figures use the same order.
   const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#f0e442"];
-  const SHAPES = ["circle", "square", "triangle", "diamond", "fallen", "cross"];
+  const SHAPES = ["circle", "square", "triangle", "diamond", "fallen", "cross", "turned", "pentagon"];
   const STRONGEST = 5;
   const GRID = 1000;
   const LEVELS = 8;
@@ -32,10 +32,13 @@
     if (shape === "triangle") return [[x, y - 1.2 * r], [x + 1.15 * r, y + 0.85 * r], [x - 1.15 * r, y + 0.85 * r]];
     if (shape === "fallen") return [[x, y + 1.2 * r], [x + 1.15 * r, y - 0.85 * r], [x - 1.15 * r, y - 0.85 * r]];
     if (shape === "diamond") return [[x, y - 1.3 * r], [x + 1.3 * r, y], [x, y + 1.3 * r], [x - 1.3 * r, y]];
-    if (shape === "cross") {
-      const a = 0.45 * r, b = 1.2 * r;
+    if (shape === "pentagon") {
+      return [0, 1, 2, 3, 4].map((k) => 0.4 * Math.PI * k).map((turn) => [x + 1.2 * r * Math.sin(turn), y - 1.2 * r * Math.cos(turn)]);
+    }
+    if (shape === "cross" || shape === "turned") {
+      const a = 0.45 * r, b = 1.2 * r, c = Math.SQRT1_2;
       return [[-a, -b], [a, -b], [a, -a], [b, -a], [b, a], [a, a], [a, b], [-a, b], [-a, a], [-b, a], [-b, -a], [-a, -a]]
-        .map(([dx, dy]) => [x + dx, y + dy]);
+        .map(([dx, dy]) => (shape === "cross" ? [x + dx, y + dy] : [x + c * (dx - dy), y + c * (dx + dy)]));
     }
     return null;
   };
@@ -100,11 +103,16 @@
       tell();
     };
 
+    /* What a node's number counts: joined pairs, which are edges unless they have directions, as far as they are drawn. */
+    const isCut = () => graph.pairs * 3 > graph.edges.length;
+    const counted = () => ({ what: graph.directed ? "neighbour" : "edge", drawn: isCut() ? " drawn" : "" });
+
     const remark = () => {
       if (graph.pairs === 0) return "This graph has no edges: models train on its nodes alone.";
       if (graph.stops.length < 2) return "All edges weigh the same.";
-      if (graph.pairs * 3 > graph.edges.length) {
-        return `Drawn are the ${number(graph.edges.length / 3)} heaviest of ${number(graph.pairs)} edges; the counts are of all.`;
+      if (isCut()) {
+        const what = graph.directed ? "joined pairs" : "edges";
+        return `Drawn are the ${number(graph.edges.length / 3)} heaviest of ${number(graph.pairs)} ${what}; the counts are of all.`;
       }
       return "";
     };
@@ -123,9 +131,9 @@
 
     const describe = (node) => {
       const joined = around(node);
-      const cut = graph.pairs * 3 > graph.edges.length ? " drawn" : "";
+      const { what, drawn } = counted();
       const origin = graph.origin ? `, node ${number(graph.origin[node])} of the source` : "";
-      return { title: `Node ${node}${origin}`, name: graph.names[graph.labels[node]], degree: `${many(joined.length, "edge")}${cut}`, joined };
+      return { title: `Node ${node}${origin}`, name: graph.names[graph.labels[node]], degree: `${many(joined.length, what)}${drawn}`, joined };
     };
 
     const tell = () => {
@@ -140,26 +148,34 @@
       }
       canvas.dataset.at = onScreen(node).map(Math.round).join(",");
       const said = describe(node);
-      panel.append(make("p", said.title, "title"), make("p", `${said.name}${graph.soft ? " (likeliest)" : ""}, ${said.degree}`));
+      const about = make("p");
+      about.append(make("bdi", said.name), `${graph.soft ? " (likeliest)" : ""}, ${said.degree}`);
+      panel.append(make("p", said.title, "title"), about);
       if (said.joined.length === 0) return;
       panel.append(make("p", "Strongest neighbours:"));
       const list = make("ol");
       for (const [other, weight] of said.joined.slice(0, STRONGEST)) {
         const item = make("li");
-        item.append(swatch(graph.labels[other]), make("span", `${other}, ${graph.names[graph.labels[other]]}`), make("b", weightText(weight)));
+        const who = make("span", `${other}, `);
+        who.append(make("bdi", graph.names[graph.labels[other]]));
+        item.append(swatch(graph.labels[other]), who, make("b", weightText(weight)));
         list.append(item);
       }
       panel.append(list);
     };
 
     const fillTable = () => {
+      const { what, drawn } = counted();
+      find("[data-edges]").textContent = `${what}s${drawn}`;
       const rows = graph.labels.map((label, node) => {
         const row = make("tr");
         const head = make("th", String(node));
         head.scope = "row";
         const said = describe(node);
         const strongest = said.joined.slice(0, STRONGEST).map(([other, weight]) => `${other} (${weightText(weight)})`).join(", ");
-        row.append(head, make("td", said.name), make("td", number(said.joined.length)), make("td", strongest || "–"));
+        const name = make("td");
+        name.append(make("bdi", said.name));
+        row.append(head, name, make("td", number(said.joined.length)), make("td", strongest || "–"));
         return row;
       });
       details.querySelector("tbody").replaceChildren(...rows);
@@ -192,7 +208,7 @@
         const button = make("button");
         button.type = "button";
         button.setAttribute("aria-pressed", "false");
-        button.append(swatch(label), make("span", name), make("small", number(sizes[label])));
+        button.append(swatch(label), make("bdi", name), make("small", number(sizes[label])));
         button.addEventListener("click", () => {
           picked = picked === label ? -1 : label;
           for (const [other, each] of find("[data-legend]").querySelectorAll("button").entries()) {

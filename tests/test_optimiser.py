@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gcond.matching.optimiser import Adam
+from gcond.optimiser import Adam
 from gcond.seeding import generator
 
 STEPS = 12

@@ -13,10 +13,11 @@ class Adam:
     """Adam (Kingma and Ba, ICLR 2015) on a dictionary of tensors, which it changes in place.
 
     It is PyTorch's fused kernel through its functional form: :class:`torch.optim.Adam` takes four times as long
-    around a small step, and a condensation has millions of those.
+    around a small step, and a condensation has millions of those; and the first one that a process makes imports
+    PyTorch's compiler, which takes seconds that would be counted as training.
     """
 
-    def __init__(self, tensors: Mapping[str, Tensor], lr: float) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor], lr: float, weight_decay: float = 0.0) -> None:
         # A matrix kept by columns is handled as its transpose: Adam looks at one number at a time.
         self._turned = {key for key, tensor in tensors.items() if not tensor.is_contiguous()}
         self._tensors = {key: tensor.mT if key in self._turned else tensor for key, tensor in tensors.items()}
@@ -26,6 +27,7 @@ class Adam:
         }
         self._steps = {key: torch.zeros((), device=tensor.device) for key, tensor in self._tensors.items()}
         self.lr = lr
+        self._weight_decay = weight_decay
 
     @torch.no_grad()
     def step(self, gradients: Mapping[str, Tensor]) -> None:
@@ -45,7 +47,7 @@ class Adam:
             beta1=0.9,
             beta2=0.999,
             lr=self.lr,
-            weight_decay=0.0,
+            weight_decay=self._weight_decay,
             eps=1e-8,
             maximize=False,
         )
