@@ -31,12 +31,12 @@ from gcond.graph import SourceGraph
 from gcond.matching.distance import distance
 from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.inner import train_backbone
-from gcond.optimiser import Adam
 from gcond.matching.real import real_side
 from gcond.matching.synthetic import Synthetic
 from gcond.methods.base import Task
 from gcond.methods.gcond import GCond
 from gcond.models.gcn import GCN
+from gcond.optimiser import Adam
 from gcond.resources import peak_rss_mb, reuse_memory
 from gcond.seeding import generator
 from gcond.sparse import dense

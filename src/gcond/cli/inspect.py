@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from gcond.cli.common import DEFAULTS, Common, DirectedOption, SettingOption
-from gcond.cli.evaluate import changed
 from gcond.cli.watching import learned_facts
 from gcond.errors import GcondError
+from gcond.reports.scores import changed
 
 if TYPE_CHECKING:
     from gcond.artefact import CondensedGraph, Provenance
