@@ -101,7 +101,10 @@ def test_a_name_is_a_name_and_a_path_a_path(tmp_path, monkeypatch):
         ("[gcond]\nepochs = 'many'\n", r"mine.toml', table \[gcond\]: setting epochs='many' is not usable"),
         ("[gcond]\nepochs = -1\n", r"mine.toml', table \[gcond\]: .*epochs must not be negative"),
         ("[gcondx]\nepochs = 3\n", r"mine.toml' has 'gcondx' \(did you mean 'gcond-x'\?\), which is no method"),
-        ("epochs = 3\n", r"mine.toml' has 'epochs', which is no method: its tables must be among coarsening, dc-graph, gcond"),
+        (
+            "epochs = 3\n",
+            r"mine.toml' has 'epochs', which is no method: its tables must be among coarsening, dc-graph, gcond",
+        ),
         ("gcond = 3\n", r"mine.toml': 'gcond' must be a table of settings, \[gcond\]"),
         ("dataset = 3\n", "mine.toml': dataset must be the name of one"),
         ("budgets = [3, '4']\n", "mine.toml': budgets must be a list of numbers of nodes"),

@@ -97,3 +97,18 @@ def test_accuracy():
 def test_assignments():
     assert assignments({"hidden": 16, "activation": "relu"}) == "hidden=16, activation=relu"
     assert assignments({}) == ""
+
+
+def test_text_stays_text_in_markdown_and_latex():
+    table = Table(("a_b", "●"), (("<b>|*x*_`\\", "50 % ± 1 & $5 ~^{}"),), "t_1")
+    assert table.markdown().splitlines()[-1] == "| &lt;b>\\|\\*x\\*\\_\\`\\\\ | 50 % ± 1 &amp; $5 ~^{} |"
+    assert table.latex().splitlines() == [
+        "% t_1",
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"a\_b & $\bullet$ \\",
+        r"\midrule",
+        r"<b>|*x*\_`\textbackslash{} & 50 \% $\pm$ 1 \& \$5 \textasciitilde{}\textasciicircum{}\{\} \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -195,4 +196,6 @@ _LATEX = {
 
 
 def _escape(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("\n", " ")
+    """Text of a data set's stays text: neither a cell's end, nor markup of Markdown or HTML."""
+    plain = re.sub(r"([\\|*_`])", r"\\\1", cell.replace("\n", " "))
+    return plain.replace("&", "&amp;").replace("<", "&lt;")
