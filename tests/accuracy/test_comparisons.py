@@ -16,7 +16,7 @@ UNTUNED = {
     "coauthor-physics": ("2", "2", "--train", "validate_every=10"),
     "dblp": ("3", "2"),
 }
-# Here 1 % is more than there are labelled nodes, and all of these do as well as the whole graph: nothing is left to gain.
+# 1 % is more than the labelled nodes here, and all of those do as well as the whole graph: nothing is left to gain.
 SATURATED = {"coauthor-physics"}
 STARTS = {"cora": "35,70,140", "citeseer": "30,60,120", "pubmed": "60"}
 

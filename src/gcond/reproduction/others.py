@@ -84,6 +84,8 @@ def nas(lab: Lab) -> list[Row]:
         )
         lab.failures.extend(Failure(failure["what"], failure["error"]) for failure in found.failures)
         tried = len(found.architectures)
+        if not tried:
+            continue
         rows += [
             Row((name, "Pearson"), _known(found.pearson), tried, figure("nas", lab.dataset, "pearson", name)),
             Row((name, "Spearman"), _known(found.spearman), tried, None),
