@@ -86,6 +86,7 @@ def grow(
         graph.num_classes,
         quota,
         _own_seed(small, seed),
+        graph.num_nodes,
         hashlib.sha256(growth.encode()).hexdigest(),
     )
     result = _learn(method, task, small, callbacks)

@@ -48,6 +48,8 @@ class Task:
     quota: Tensor
     """int64 [C]: nodes to make a class; sums to the budget."""
     seed: int
+    source_nodes: int = 0
+    """How many nodes the source has, those that this task does not show included."""
     identity: str = ""
     """What the task and the method's settings are, as a fingerprint: a checkpoint of it belongs to no other."""
     notes: Notes = field(default_factory=Notes)

@@ -52,7 +52,8 @@ class Method(ABC):
         """Condense ``graph`` to ``budget`` nodes on ``device``; the same seed gives the same tensors there."""
         quota = nodes_per_class(budget.nodes, graph.class_counts())
         train, val = graph.view("train").to(device), graph.view("val").to(device)
-        task = Task(train, val, graph.num_classes, quota, seed, self.identify(graph, budget, seed))
+        identity = self.identify(graph, budget, seed)
+        task = Task(train, val, graph.num_classes, quota, seed, graph.num_nodes, identity)
         result = self.reduce(task, callbacks)
         wall, cpu = task.notes.stopwatch.spent()
         cost = Cost(wall_seconds=wall, cpu_seconds=cpu, peak_rss_mb=peak_rss_mb())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from gcond.artefact import CondensedGraph
-from gcond.budget import Budget
 from gcond.callbacks.base import Callback
 from gcond.coarsening import (
     coarsen_by_heavy_edges,
@@ -23,7 +21,6 @@ from gcond.coarsening import (
     contract,
     smooth_signals,
 )
-from gcond.graph import SourceGraph
 from gcond.methods.base import Method
 from gcond.seeding import generator
 from gcond.sparse import Matrix, SparseMatrix
@@ -71,21 +68,6 @@ class Coarsening(Method):
     level_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.99
     """The largest share of its nodes that a level may merge away; 0.99 in Loukas' code."""
 
-    def condense(
-        self,
-        graph: SourceGraph,
-        budget: Budget,
-        seed: int,
-        device: torch.device | str = "cpu",
-        callbacks: Sequence[Callback] = (),
-    ) -> CondensedGraph:
-        result = super().condense(graph, budget, seed, device, callbacks)
-        # A task does not know how many source nodes lie beyond the last one in its training view.
-        cluster = torch.full((graph.num_nodes,), -1)
-        assert result.cluster is not None
-        cluster[: len(result.cluster)] = result.cluster
-        return dataclasses.replace(result, cluster=cluster)
-
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         inputs = task.train.inputs
         assert isinstance(inputs.adjacency, SparseMatrix)
@@ -101,7 +83,7 @@ class Coarsening(Method):
             upper = scipy.sparse.triu(edges)  # sums in another order differ in their last digit
             edges = (upper + upper.T).tocsr()
         small = SparseMatrix.from_scipy(edges.astype(np.float32))
-        source = torch.full((int(task.train.source_index.max()) + 1,), -1)
+        source = torch.full((task.source_nodes,), -1)
         source[task.train.source_index] = torch.from_numpy(cluster)
         return CondensedGraph(
             x=torch.from_numpy(_means(inputs.x, cluster, nodes).astype(np.float32)),
