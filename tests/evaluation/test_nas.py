@@ -16,8 +16,9 @@ import gcond
 from gcond.artefact import CondensedGraph
 from gcond.engines import Engine, Outcome, open_engine
 from gcond.errors import DivergedError, GcondError
-from gcond.evaluation import evaluate, nas
+from gcond.evaluation import evaluate, nas, nas_jobs
 from gcond.evaluation.grid import PAPER, groups, parse_grid, space
+from gcond.evaluation.nas_result import SIDES, SearchResult
 from gcond.graph import SourceGraph
 from gcond.models.appnp import APPNP
 from gcond.models.gcn import GCN
@@ -51,11 +52,11 @@ def small(source: SourceGraph) -> CondensedGraph:
 
 
 @pytest.fixture(scope="module")
-def found(source: SourceGraph, small: CondensedGraph) -> nas.SearchResult:
+def found(source: SourceGraph, small: CondensedGraph) -> SearchResult:
     return nas.search(small, on=source, grid=GRID, recipe=QUICK, runs=3)
 
 
-def without_times(result: nas.SearchResult) -> dict[str, Any]:
+def without_times(result: SearchResult) -> dict[str, Any]:
     made = result.to_json() | {"seconds": None}
     rows = [{key: value for key, value in row.items() if "seconds" not in key} for row in made["architectures"]]
     return made | {"architectures": rows}
@@ -73,7 +74,7 @@ def test_the_paper_s_space_has_480_architectures() -> None:
 
 
 def test_every_architecture_is_judged_by_validation_as_evaluation_judges_it(
-    source: SourceGraph, small: CondensedGraph, found: nas.SearchResult
+    source: SourceGraph, small: CondensedGraph, found: SearchResult
 ) -> None:
     assert [one.settings for one in found.architectures] == [
         {"hops": hops, "hidden": hidden, "activation": activation}
@@ -89,14 +90,14 @@ def test_every_architecture_is_judged_by_validation_as_evaluation_judges_it(
         assert [getattr(one, side) for one in found.architectures] == pytest.approx(expected, abs=0.011)
 
 
-def test_correlations_are_those_of_the_definition(found: nas.SearchResult) -> None:
-    x, y = (np.array([getattr(one, side) for one in found.architectures]) for side in nas.SIDES)
+def test_correlations_are_those_of_the_definition(found: SearchResult) -> None:
+    x, y = (np.array([getattr(one, side) for one in found.architectures]) for side in SIDES)
     assert found.pearson == pytest.approx(np.corrcoef(x, y)[0, 1])
     ranks = [np.array([((v < a).sum() + (v <= a).sum() + 1) / 2 for a in v]) for v in (x, y)]
     assert found.spearman == pytest.approx(np.corrcoef(*ranks)[0, 1])
 
 
-def test_a_side_that_does_not_vary_has_no_correlation(found: nas.SearchResult) -> None:
+def test_a_side_that_does_not_vary_has_no_correlation(found: SearchResult) -> None:
     flat = tuple(dataclasses.replace(one, whole=0.5) for one in found.architectures)
     for some in (flat, found.architectures[:1], ()):
         same = dataclasses.replace(found, architectures=some)
@@ -105,10 +106,8 @@ def test_a_side_that_does_not_vary_has_no_correlation(found: nas.SearchResult) -
         json.dumps(same.to_json(), allow_nan=False)
 
 
-def test_winners_are_tested_on_the_whole_graph_as_evaluation_tests(
-    source: SourceGraph, found: nas.SearchResult
-) -> None:
-    for side in nas.SIDES:
+def test_winners_are_tested_on_the_whole_graph_as_evaluation_tests(source: SourceGraph, found: SearchResult) -> None:
+    for side in SIDES:
         best = max(getattr(one, side) for one in found.architectures)
         first = next(one for one in found.architectures if getattr(one, side) == best)
         winner = found.winners[side]
@@ -118,20 +117,20 @@ def test_winners_are_tested_on_the_whole_graph_as_evaluation_tests(
         assert (winner.mean, winner.std) == (score.mean, score.std)
 
 
-def test_test_labels_decide_nothing(source: SourceGraph, small: CondensedGraph, found: nas.SearchResult) -> None:
+def test_test_labels_decide_nothing(source: SourceGraph, small: CondensedGraph, found: SearchResult) -> None:
     y = source.y.clone()
     index = source.test_mask.nonzero().squeeze(1)
     y[index] = y[index].roll(7)
     poisoned = nas.search(small, on=dataclasses.replace(source, y=y), grid=GRID, recipe=QUICK, runs=3)
     honest, other = without_times(found), without_times(poisoned)
     assert honest["architectures"] == other["architectures"]
-    for side in nas.SIDES:
+    for side in SIDES:
         assert found.winners[side].settings == poisoned.winners[side].settings
         assert found.winners[side].runs != poisoned.winners[side].runs
 
 
 def test_another_engine_and_another_grid_give_the_same_numbers(
-    source: SourceGraph, small: CondensedGraph, found: nas.SearchResult
+    source: SourceGraph, small: CondensedGraph, found: SearchResult
 ) -> None:
     elsewhere = nas.search(small, on=source, grid=GRID, recipe=QUICK, runs=3, engine=Elsewhere())
     assert without_times(elsewhere) == without_times(found)
@@ -143,14 +142,14 @@ def test_another_engine_and_another_grid_give_the_same_numbers(
 def test_a_search_that_was_killed_goes_on(
     source: SourceGraph,
     small: CondensedGraph,
-    found: nas.SearchResult,
+    found: SearchResult,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trained: list[tuple[str, str, int, bool]] = []
     original = nas.train
 
-    def counting(ground: nas.Ground, job: nas.Job) -> list[nas.Measured]:
+    def counting(ground: nas_jobs.Ground, job: nas_jobs.Job) -> list[nas_jobs.Measured]:
         if len(trained) == 6:
             raise KeyboardInterrupt
         trained.extend((job.side, repr(m), s, job.test) for m, s in zip(job.models, job.seeds, strict=True))
@@ -177,7 +176,7 @@ def test_a_search_that_was_killed_goes_on(
 def test_what_fails_is_said_and_does_not_sink_the_rest(
     source: SourceGraph, small: CondensedGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = nas.fit
+    original = nas_jobs.fit
 
     def failing(stack: Any, *views: Any, **options: Any) -> Any:
         models = getattr(stack, "models", (stack,))
@@ -187,7 +186,7 @@ def test_what_fails_is_said_and_does_not_sink_the_rest(
             raise RuntimeError("out of luck")
         return original(stack, *views, **options)
 
-    monkeypatch.setattr(nas, "fit", failing)
+    monkeypatch.setattr(nas_jobs, "fit", failing)
     result = nas.search(small, on=source, grid=GRID, recipe=QUICK, runs=1)
     # Who diverges falls out alone; any other error takes its stack along.
     assert [one.settings for one in result.architectures] == [
@@ -207,7 +206,7 @@ def test_when_everything_fails(source: SourceGraph, small: CondensedGraph, monke
     def failing(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no")
 
-    monkeypatch.setattr(nas, "fit", failing)
+    monkeypatch.setattr(nas_jobs, "fit", failing)
     result = nas.search(small, on=source, grid=GRID, recipe=QUICK)
     assert (result.architectures, result.winners, result.pearson) == ((), {}, None)
     assert len(result.failures) == 16
@@ -239,7 +238,7 @@ def test_progress_counts_trainings(source: SourceGraph, small: CondensedGraph) -
     assert seen[-1][1] == seen[-1][2] in (7, 14)
 
 
-def test_the_result_as_json(source: SourceGraph, small: CondensedGraph, found: nas.SearchResult) -> None:
+def test_the_result_as_json(source: SourceGraph, small: CondensedGraph, found: SearchResult) -> None:
     made = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert made["kind"] == "nas"
     assert made["source"]["sha256"] == source.sha256

@@ -8,39 +8,33 @@ looked at before that.
 
 from __future__ import annotations
 
-import math
-import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from gcond import __version__, settings
-from gcond.architectures import Architectures
 from gcond.artefact import CondensedGraph
 from gcond.device import choose_device
 from gcond.engines import Engine, open_engine
-from gcond.errors import DivergedError, GcondError
+from gcond.errors import GcondError
 from gcond.evaluation.grid import Space, groups, space
+from gcond.evaluation.nas_jobs import Ground, Job, Measured, train
+from gcond.evaluation.nas_result import SIDES, Architecture, SearchResult, Side, Winner
 from gcond.evaluation.protocol import check_fit, recipe_identity, source_of
 from gcond.evaluation.summary import summarise
 from gcond.evaluation.trials import Accuracy, RowLog, trial_key
 from gcond.graph import SourceGraph
 from gcond.models.base import Model
 from gcond.statistics import describe
-from gcond.training import Recipe, accuracy, fit, runs_together
-from gcond.view import View
+from gcond.training import Recipe
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-Side = Literal["condensed", "whole"]
-SIDES: tuple[Side, ...] = ("condensed", "whole")
 Progress = Callable[[str, int, int], None]
 
 RECIPE: Mapping[str, Any] = {"epochs": 200, "validate_every": 5}
@@ -55,6 +49,8 @@ CONDENSED_SHARE = 0.5
 
 The paper trains for fewer there "as the model converges faster on the smaller graph", and does not say how many.
 """
+# Runs of a winner that are one job: enough to be trained as a stack, few enough that workers share them.
+_TESTED_TOGETHER = 5
 
 
 @dataclass(frozen=True)
@@ -74,115 +70,6 @@ class Finding:
     """Only of winners."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Wall time of this training; those trained together share theirs equally."""
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """What the two sides say about one architecture."""
-
-    settings: dict[str, Any]
-    condensed: float
-    """Validation accuracy after training on the condensed graph, a fraction."""
-    whole: float
-    """The same after training on the whole graph."""
-    condensed_seconds: float
-    whole_seconds: float
-
-
-@dataclass(frozen=True)
-class Winner:
-    """The architecture that a side likes best, trained on the whole graph and tested."""
-
-    settings: dict[str, Any]
-    runs: tuple[float, ...]
-    """Test accuracy of each run, by seed."""
-
-    @property
-    def mean(self) -> float:
-        return fmean(self.runs)
-
-    @property
-    def std(self) -> float:
-        """Sample standard deviation; 0 for a single run."""
-        return stdev(self.runs) if len(self.runs) > 1 else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "settings": self.settings,
-            "mean": self.mean,
-            "std": self.std,
-            "n": len(self.runs),
-            "runs": list(self.runs),
-        }
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """The outcome of :func:`search`."""
-
-    source: dict[str, Any]
-    condensed: dict[str, Any]
-    model: str
-    grid: dict[str, list[Any]]
-    recipe: dict[str, Any]
-    """Of the whole graph's side, and of the winners."""
-    condensed_epochs: int
-    seed: int
-    architectures: tuple[Architecture, ...]
-    """Those that both sides could train, in the order of the grid."""
-    winners: dict[Side, Winner]
-    failures: tuple[dict[str, str], ...] = ()
-    """What could not be trained, and why."""
-
-    @property
-    def pearson(self) -> float | None:
-        """Correlation of the validation accuracies; ``None`` where one side does not vary."""
-        from scipy.stats import pearsonr
-
-        return self._correlate(pearsonr)
-
-    @property
-    def spearman(self) -> float | None:
-        """Correlation of their ranks."""
-        from scipy.stats import spearmanr
-
-        return self._correlate(spearmanr)
-
-    @property
-    def seconds(self) -> dict[Side, float]:
-        """Training time of all architectures on each side."""
-        return {
-            "condensed": math.fsum(one.condensed_seconds for one in self.architectures),
-            "whole": math.fsum(one.whole_seconds for one in self.architectures),
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": "nas",
-            "gcond": __version__,
-            "source": self.source,
-            "condensed": self.condensed,
-            "model": self.model,
-            "grid": self.grid,
-            "recipe": self.recipe,
-            "condensed_epochs": self.condensed_epochs,
-            "seed": self.seed,
-            "architectures": [asdict(one) for one in self.architectures],
-            "pearson": self.pearson,
-            "spearman": self.spearman,
-            "winners": {side: winner.to_json() for side, winner in self.winners.items()},
-            "seconds": self.seconds,
-            "failures": list(self.failures),
-        }
-
-    def _correlate(self, function: Callable[..., Any]) -> float | None:
-        if len(self.architectures) < 2:
-            return None
-        columns = [[getattr(one, side) for one in self.architectures] for side in SIDES]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # SciPy warns of a side that does not vary, and says NaN
-            value = float(function(*columns).statistic)
-        return value if math.isfinite(value) else None
 
 
 def search(
@@ -248,83 +135,6 @@ def search(
         winners={side: winner for side, winner in tested.items() if winner is not None},
         failures=tuple(book.failures),
     )
-
-
-# Runs of a winner that are one job: enough to be trained as a stack, few enough that workers share them.
-_TESTED_TOGETHER = 5
-
-
-@dataclass(frozen=True, eq=False)
-class Ground:
-    """What all jobs of a search share."""
-
-    small: CondensedGraph
-    source: SourceGraph
-    recipes: dict[Side, Recipe]
-    device: str
-
-
-@dataclass(frozen=True)
-class Job:
-    """Runs on one side that can be trained as a stack: a model and a seed each."""
-
-    side: Side
-    models: tuple[Model, ...]
-    seeds: tuple[int, ...]
-    test: bool = False
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What came of one run, or why nothing did."""
-
-    val: float = math.nan
-    epoch: int = 0
-    test: float | None = None
-    seconds: float = 0.0
-    error: str | None = None
-
-
-def train(ground: Ground, job: Job) -> list[Measured]:
-    """Work one job off: a measurement for each of its runs."""
-    place = choose_device(ground.device)
-    view = (ground.source.view("train") if job.side == "whole" else ground.small.view()).to(place)
-    together = runs_together(job.models[0], view, ground.source.num_classes)
-    measured: list[Measured] = []
-    for start in range(0, len(job.models), together):
-        models, seeds = job.models[start : start + together], job.seeds[start : start + together]
-        try:
-            measured += _train_stack(ground, job, view, models, seeds)
-        except DivergedError:
-            for model, seed in zip(models, seeds, strict=True):  # who diverged does not take the others along
-                try:
-                    measured += _train_stack(ground, job, view, (model,), (seed,))
-                except DivergedError as error:
-                    measured.append(Measured(error=str(error)))
-    return measured
-
-
-def _train_stack(
-    ground: Ground, job: Job, view: View, models: tuple[Model, ...], seeds: tuple[int, ...]
-) -> list[Measured]:
-    start = time.perf_counter()
-    source, place = ground.source, view.y.device
-    # A winner is trained exactly as `evaluate` would train it.
-    stack = models[0] if job.test else Architectures(models)
-    fitted = fit(
-        stack,
-        view,
-        source.view("val").to(place),
-        classes=source.num_classes,
-        seeds=seeds,
-        recipe=ground.recipes[job.side],
-    )
-    tests: list[float | None] = [None] * len(models)
-    if job.test:
-        tests = accuracy(stack, fitted.parameters, source.view("test").to(place)).tolist()
-    seconds = (time.perf_counter() - start) / len(models)
-    columns = zip(fitted.val_accuracy.tolist(), fitted.epoch.tolist(), tests, strict=True)
-    return [Measured(val, epoch, tested, seconds) for val, epoch, tested in columns]
 
 
 class _Book:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gcond.evaluation.nas import SearchResult, Side, search
+from gcond.evaluation.nas import search
+from gcond.evaluation.nas_result import SearchResult, Side
 from gcond.evaluation.sweep import Failure
 from gcond.reproduction.accuracy import Cell, measure
 from gcond.reproduction.lab import Lab, Row
