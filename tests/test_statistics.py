@@ -76,7 +76,6 @@ def test_light_edges_of_a_source_count_as_any_other():
 def test_class_nodes_of_a_source_are_its_training_nodes():
     found = describe(source([(0, 1)], [0, 1, 1, 1, 0, 0, 0, 0], n=8))
     assert found.class_nodes == (1, 3)
-    assert found.balance == pytest.approx(1 / 3)
 
 
 def condensed(edges, weight, y, n):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -174,6 +175,23 @@ class SourceGraph:
         """What a ratio is a share of: all nodes, or in the inductive setting the training nodes."""
         return self.num_nodes if self.setting == "transductive" else int(self.train_mask.sum())
 
+    def training_graph(self) -> SourceGraph:
+        """What training and condensing see: all of it, or in the inductive setting only the training nodes."""
+        if self.setting == "transductive":
+            return self
+        index = self.train_mask.nonzero().squeeze(1)
+        everyone = torch.ones(len(index), dtype=torch.bool)
+        return dataclasses.replace(
+            self,
+            x=compact(take_rows(self.x, index)),
+            adjacency=self.adjacency.submatrix(index),
+            y=self.y[index],
+            train_mask=everyone,
+            val_mask=~everyone,
+            test_mask=~everyone,
+            listed_edges=None,
+        )
+
     def mask(self, part: Part) -> Tensor:
         return {"train": self.train_mask, "val": self.val_mask, "test": self.test_mask}[part]
 
@@ -209,9 +227,7 @@ class SourceGraph:
 
     def with_setting(self, setting: Setting) -> SourceGraph:
         """The same graph used transductively or inductively."""
-        from dataclasses import replace
-
-        return replace(self, setting=setting)
+        return dataclasses.replace(self, setting=setting)
 
     @cached_property
     def sha256(self) -> str:

@@ -12,7 +12,7 @@ from gcond.errors import GcondError
 from gcond.registry import suggest
 
 _SUFFIX = ".toml"
-_ABOUT = ("dataset", "budgets")
+_ABOUT = ("dataset", "budgets", "gat_threshold")
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class RecipeFile:
     """The data set that it is for; empty if it does not say."""
     budgets: tuple[int, ...]
     """The paper's numbers of nodes for that data set."""
+    gat_threshold: float | None
+    """GAT has no use for weights: it trains on the edges of A' above this; None on all of them."""
     methods: dict[str, dict[str, Any]]
     """The settings of each method that has a table."""
 
@@ -44,8 +46,8 @@ def available() -> dict[str, Path]:
 def load(recipe: str | Path) -> RecipeFile:
     """Read the recipe of that name (``"cora"``), or the TOML file at that path, and check all of it.
 
-    At the top it may have ``dataset`` and ``budgets``; the rest are tables named after methods, whose keys are the
-    method's settings. Anything else is refused.
+    At the top it may have ``dataset``, ``budgets`` and ``gat_threshold``; the rest are tables named after methods,
+    whose keys are the method's settings. Anything else is refused.
     """
     shipped = available()
     path = shipped.get(recipe, Path(recipe)) if isinstance(recipe, str) else recipe
@@ -57,6 +59,9 @@ def load(recipe: str | Path) -> RecipeFile:
         raise GcondError(f"{what}: dataset must be the name of one, in quotes")
     if not isinstance(budgets, list) or not all(type(nodes) is int and nodes > 0 for nodes in budgets):
         raise GcondError(f"{what}: budgets must be a list of numbers of nodes")
+    threshold = about.get("gat_threshold")
+    if threshold is not None and not (isinstance(threshold, float) and 0 <= threshold < 1):
+        raise GcondError(f"{what}: gat_threshold must be a number from 0 to below 1, such as 0.5")
     known = methods.available()
     for name, table in values.items():
         if name not in known:
@@ -67,7 +72,7 @@ def load(recipe: str | Path) -> RecipeFile:
         if not isinstance(table, dict):
             raise GcondError(f"{what}: '{name}' must be a table of settings, [{name}]")
         settings.build(known[name], table, f"{what}, table [{name}]")
-    return RecipeFile(str(recipe), dataset, tuple(budgets), values)
+    return RecipeFile(str(recipe), dataset, tuple(budgets), threshold, values)
 
 
 def _read(path: Path, asked: str, names: list[str]) -> dict[str, Any]:

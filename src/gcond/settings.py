@@ -44,6 +44,13 @@ def build(cls: type[T], values: Mapping[str, Any], what: str) -> T:
     return settings
 
 
+def spelled(name: str, settings: Any) -> str:
+    """``name``, and in brackets those of its ``settings`` that are not the usual ones."""
+    usual = as_dict(type(settings)())
+    changes = ", ".join(f"{key}={value}" for key, value in as_dict(settings).items() if value != usual[key])
+    return f"{name} ({changes})" if changes else name
+
+
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
     """``["key=value", …]`` from the command line, as a dictionary."""
     values: dict[str, str] = {}

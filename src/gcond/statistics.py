@@ -35,11 +35,6 @@ class Statistics:
     bytes: int
     """Storage of features, labels, edges and masks as they are held."""
 
-    @property
-    def balance(self) -> float:
-        """The smallest class as a share of the largest."""
-        return min(self.class_nodes) / max(self.class_nodes)
-
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 

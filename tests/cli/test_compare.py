@@ -75,10 +75,20 @@ def test_so_far_shows_what_is_there_and_does_nothing(gcond, workspace):
     assert done.code == 0, done.err
     lines = json.loads(done.out)["lines"]
     assert [(line["method"], line["n"]) for line in lines] == [("whole", 2), ("random", 4)]
+    held = json.loads((workspace.folder / "run" / "comparison.json").read_text())["lines"]
+    assert lines == held  # times and what pays as well
+    (workspace.folder / "run" / "timings.jsonl").unlink()
+    untimed = gcond(*first, "--methods", "random", "--so-far")
+    assert [(line["train_seconds"], line["break_even"]) for line in json.loads(untimed.out)["lines"]] == [
+        (None, None)
+    ] * 2
+    shown = gcond(*first[:-1], "--methods", "random", "--so-far").out
+    assert "never" not in shown
+    assert "pays in" not in shown
     assert (workspace.folder / "run" / "trials.jsonl").read_bytes() == trials
     empty = gcond("compare", "tiny.safetensors", "--nodes", "6", "-o", "out", "--methods", "random", "--so-far")
     assert empty.code == 2
-    assert "no training of 'gcn' on the whole graph" in empty.err
+    assert "no training on the whole graph" in empty.err
     assert not list((workspace.folder / "out").iterdir())
     before = (workspace.folder / "run" / "comparison.json").read_bytes()
     assert len(json.loads(before)["lines"]) == 2
@@ -124,15 +134,16 @@ def test_failures_are_told_and_the_rest_stands(gcond, workspace):
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert {line["method"] for line in found["lines"]} == {"whole", "random"}
-    assert [failure["what"] for failure in found["failures"]] == [f"gcond-x, 6 nodes, seed {seed}" for seed in (0, 1)]
-    assert "failed: gcond-x, 6 nodes, seed 0" in (workspace.folder / "tiny-comparison" / "comparison.md").read_text()
+    named = "gcond-x (epochs=1, lr_features=1e+38), 6 nodes, seed"
+    assert [failure["what"] for failure in found["failures"]] == [f"{named} {seed}" for seed in (0, 1)]
+    assert f"failed: {named} 0" in (workspace.folder / "tiny-comparison" / "comparison.md").read_text()
 
 
 def test_why_the_whole_graph_failed_is_told(gcond, workspace):
     options = ("--nodes", "6", "--methods", "random", "--train", "lr=1e30", "epochs=5", "--workers", "1")
     done = gcond("compare", "tiny.safetensors", *options)
     assert done.code == 2
-    assert "no training of 'gcn' on the whole graph to compare with: training gcn diverged" in done.err
+    assert "no training on the whole graph to compare with: training gcn diverged" in done.err
 
 
 def test_a_folder_of_another_graph_is_refused(gcond, workspace):

@@ -80,7 +80,15 @@ def test_the_smallest_budget_that_is_as_good_is_named():
 
 
 def test_what_never_pays_in_time_is_said():
-    assert "it pays in storage or privacy, not in time" in sentences(replace(GOOD, break_even=None))
+    slow = replace(GOOD, break_even=None)
+    assert "it pays in storage or privacy, not in time" in sentences(slow)
+    assert "it pays in privacy, not in time" in sentences(replace(slow, bytes=200_000))
+    assert "it pays in storage, not in time" in sentences(replace(slow, kind="selected"))
+    assert "it does not pay." in sentences(replace(slow, kind="selected", bytes=200_000))
+
+
+def test_of_what_was_not_timed_nothing_is_said():
+    assert "time" not in sentences(replace(GOOD, break_even=None, train_seconds=None))
 
 
 def test_poor_accuracy_is_not_sold():
@@ -89,7 +97,11 @@ def test_poor_accuracy_is_not_sold():
 
 def test_more_bytes_than_the_source_are_said():
     said = sentences(replace(GOOD, bytes=150_000))
-    assert "With gcond, 2.0 % of the nodes are 150 % of the bytes" in said
+    assert "With gcond, 2.0 % of the nodes are 150 % of the bytes: most of them are its 5,000 edges." in said
+    wide = replace(SOURCE, features=5000)
+    lines = (WHOLE, replace(GOOD, nodes=20, bytes=500_000))
+    said = "\n".join(advise(Comparison(wide, ("gcn",), 5, 10, {}, lines, (), ())))
+    assert "500 % of the bytes: the condensed features are dense, and the source keeps its own sparse." in said
     assert "bytes" not in sentences(GOOD)
 
 

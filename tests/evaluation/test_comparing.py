@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import pytest
+import torch
 
 import gcond
 from gcond.condensing import method_for
 from gcond.engines import open_engine
 from gcond.errors import GcondError
 from gcond.evaluation import evaluate
+from gcond.models.sgc import SGC
 
 QUICK = {"seeds": 2, "runs": 2, "recipe": {"epochs": 4}}
 
@@ -55,3 +60,34 @@ def test_one_method_with_two_settings_is_refused(tmp_path):
     methods = [method_for("coarsening", {"variant": variant}) for variant in ("variation-neighbourhoods", "heavy-edge")]
     with pytest.raises(GcondError, match="'coarsening' is given with different settings"):
         gcond.compare("synthetic:tiny", methods=methods, nodes=[8], folder=tmp_path)
+
+
+@dataclass(frozen=True)
+class Wild(SGC):
+    """A model that cannot be trained on a graph with this many nodes."""
+
+    name: ClassVar[str] = "wild"
+
+    def logits(self, parameters, inputs, dropout=None):
+        return super().logits(parameters, inputs, dropout) * (torch.nan if inputs.num_nodes > 20 else 1.0)
+
+
+def test_a_model_that_fails_on_the_whole_graph_does_not_sink_the_others(tmp_path):
+    options = {"methods": ["random"], "nodes": [8], "folder": tmp_path, **QUICK}
+    with open_engine("local", workers=1) as engine:
+        found = gcond.compare("synthetic:tiny", models=[Wild(), "gcn"], engine=engine, **options)
+        assert found.models == ("gcn",)
+        assert {line.model for line in found.lines} == {"gcn"}
+        assert any(failure.what == "wild on the whole graph" for failure in found.failures)
+        with pytest.raises(GcondError, match="no training on the whole graph to compare with: training wild diverged"):
+            gcond.compare("synthetic:tiny", models=[Wild()], engine=engine, **options)
+
+
+def test_the_top_line_of_an_inductive_source_is_what_training_sees(tmp_path):
+    source = gcond.load("synthetic:tiny", setting="inductive")
+    with open_engine("local", workers=1) as engine:
+        found = gcond.compare(source, methods=["random"], nodes=[8], folder=tmp_path, engine=engine, **QUICK)
+    inside = source.view("train").inputs
+    assert found.lines[0].nodes == found.source.nodes == inside.num_nodes < source.num_nodes
+    assert found.lines[0].edges == inside.adjacency.nnz / 2
+    assert found.lines[0].bytes < source.nbytes

@@ -196,8 +196,8 @@ def test_what_fails_is_said_and_does_not_sink_the_rest(
         {"hops": 2, "hidden": 3, "activation": "sigmoid"},
     ]
     assert len(result.failures) == 2 * 4
-    assert {failure["error"] for failure in result.failures} == {"training appnp diverged", "RuntimeError: out of luck"}
-    assert min(failure["what"] for failure in result.failures) == (
+    assert {failure.error for failure in result.failures} == {"training appnp diverged", "RuntimeError: out of luck"}
+    assert min(failure.what for failure in result.failures) == (
         "appnp (layers=2, hidden=3, activation=sigmoid, hops=1, alpha=0.1) on the condensed graph, seed 0"
     )
 

@@ -11,6 +11,7 @@ import torch
 import gcond
 from gcond.budget import Budget
 from gcond.condensing import budget_for, method_for
+from gcond.engines.idle import IdleEngine
 from gcond.engines.local import LocalEngine
 from gcond.errors import GcondError
 from gcond.evaluation import evaluate
@@ -173,3 +174,44 @@ def test_a_source_travels_without_what_it_can_compute(source):
 def test_a_budget_is_part_of_the_name(source):
     names = {Condensation(Random(), Budget(nodes, nodes / 300), 0).file(source) for nodes in (8, 9)}
     assert len(names) == 2
+
+
+def test_a_damaged_checkpoint_is_as_good_as_none(source, tmp_path):
+    from gcond.callbacks.checkpoint import checkpoint_of
+
+    (job,) = condensations(source, 1, "gcond-x", epochs=1, init="sample", probe_every=0)
+    sweep = Sweep(source, tmp_path, Counting(1))
+    checkpoint_of(sweep.path(job)).write_bytes(b"half a file")
+    ((_, graph),) = sweep.condense([job]).items()
+    assert not sweep.failures
+    assert graph.sha256 == job.method.condense(source, job.budget, 0).sha256
+
+
+def test_trainings_are_timed_once(source, tmp_path):
+    orders = [Order(None, GCN(), RECIPE, (0, 1)), Order(None, GCN(hidden=8), RECIPE, (0, 1))]
+    first = Sweep(source, tmp_path, Counting(1))
+    seconds = first.seconds(orders[:1])
+    assert first.seconds(orders[:1]) == seconds
+    again = Sweep(source, tmp_path, Counting(1))
+    assert again.seconds(orders[:1]) == seconds
+    assert (first._engine.given, again._engine.given) == (1, 0)
+    both = again.seconds(orders)  # a new one: all of them are timed anew, side by side
+    assert again._engine.given == 1
+    assert len(both) == 2
+    assert Sweep(source, tmp_path, IdleEngine()).seconds(orders) == both
+    assert Sweep(source, tmp_path / "none", IdleEngine()).seconds(orders) == [None, None]
+
+
+def test_a_timing_that_fails_is_told(source, sweep):
+    wild = Order(None, GCN(), replace(RECIPE, lr=1e30), (0,))
+    assert sweep.seconds([wild]) == [None]
+    assert sweep.failures[0].what == "timing gcn"
+    assert "diverged" in sweep.failures[0].error
+
+
+def test_failures_can_be_told_apart(source):
+    budget = budget_for(source, nodes=8)
+    plain, other = (Condensation(method_for("gcond", options), budget, 0) for options in ({}, {"backbone": "gcn"}))
+    assert str(plain) == "gcond, 8 nodes, seed 0"
+    assert str(other) == "gcond (backbone=gcn), 8 nodes, seed 0"
+    assert str(Order(None, GCN(hidden=8), RECIPE, (0,))) == "gcn (hidden=8) on the whole graph"

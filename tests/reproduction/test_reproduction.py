@@ -8,9 +8,14 @@ import json
 import pytest
 
 import gcond
+from gcond import recipes
 from gcond.data.catalogue import DATASETS
+from gcond.engines.idle import IdleEngine
 from gcond.engines.local import LocalEngine
+from gcond.errors import GcondError
 from gcond.evaluation import evaluate
+from gcond.evaluation.thresholds import DELTAS, ThresholdPoint
+from gcond.methods import find
 from gcond.models.gcn import GCN
 from gcond.models.sgc import SGC
 from gcond.reproduction import accuracy
@@ -18,9 +23,12 @@ from gcond.reproduction.accuracy import Cell, measure
 from gcond.reproduction.experiments import EXPERIMENTS
 from gcond.reproduction.lab import Lab, Row, Scale
 from gcond.reproduction.paper import Figure, figure, spelling, tables
+from gcond.reproduction.pictures import draw, threshold_points
 from gcond.reproduction.running import Report, reproduce
 
-TINY = Scale(seeds=2, runs=2, epochs=1, train={"epochs": 3})
+TINY = Scale(
+    seeds=2, runs=2, epochs=1, train={"epochs": 3}, architectures={"hops": (1, 2), "activation": ("relu", "sigmoid")}
+)
 
 
 @pytest.fixture(scope="module")
@@ -117,22 +125,32 @@ def test_averages_are_over_the_five_models_of_the_paper():
     assert average == Row(("gcond", "average"), Figure((2 + 3 + 4 + 5 + 6) / 5), 5, Figure(78.4))
 
 
+CHEAP = {"epochs": 1, "outer": 1, "inner": 1, "init": "sample", "probe_every": 0}
+
+
 def small_lab(lab, monkeypatch):
-    """The experiments at budgets that the tiny graph has."""
+    """The experiments at budgets that the tiny graph has, with methods that do as little as they can."""
+    original = Lab.method
+
+    def method(self, name, **options):
+        known = {field.name for field in dataclasses.fields(find(name))}
+        return original(self, name, **({key: value for key, value in CHEAP.items() if key in known} | options))
+
     monkeypatch.setattr(Lab, "budgets", (8, 9, 10))
+    monkeypatch.setattr(Lab, "method", method)
     return lab
 
 
-@pytest.mark.parametrize("name", ["parametrization", "optimization", "sparsification", "statistics", "time"])
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_experiments_run_on_a_tiny_graph(name, lab, monkeypatch):
     small_lab(lab, monkeypatch)
-    monkeypatch.setattr("gcond.reproduction.others.EPOCHS", 1)
     rows = EXPERIMENTS[name].measure(lab)
     assert rows
     assert not lab.failures
     for row in rows:
         assert len(row.labels) == len(EXPERIMENTS[name].columns)
-        assert row.ours is not None or row.labels[-1] == "homophily"
+        assert row.ours is not None or row.labels[-1] in ("homophily", "Pearson", "Spearman")
+        assert type(row.n) is int
     assert len({row.labels for row in rows}) == len(rows)
 
 
@@ -163,9 +181,10 @@ def test_reports_are_written_in_three_forms(source, tmp_path, monkeypatch):
 def test_counts_are_shown_whole_and_differences_signed():
     rows = {
         "cora": [
-            Row(("gcond", "nodes"), Figure(70), 1, Figure(70)),
+            Row(("gcond", "nodes"), Figure(70), 1, Figure(70), digits=0),
             Row(("gcond", "accuracy"), Figure(80.94, 1.06), 50, Figure(80.1, 0.6)),
             Row(("gcond", "homophily"), None, 1, Figure(0.79)),
+            Row(("gcond", "sparsity"), Figure(6.0), 1, Figure(86.0)),
         ]
     }
     table = Report(EXPERIMENTS["statistics"], rows, (), TINY, "gcond", "").table()
@@ -173,4 +192,84 @@ def test_counts_are_shown_whole_and_differences_signed():
         ("cora", "gcond", "nodes", "70", "1", "70", "+0"),
         ("cora", "gcond", "accuracy", "80.94 ± 1.06", "50", "80.10 ± 0.60", "+0.84"),
         ("cora", "gcond", "homophily", "–", "1", "0.79", "–"),
+        ("cora", "gcond", "sparsity", "6.00", "1", "86.00", "-80.00"),
     )
+
+
+def test_seconds_of_few_epochs_are_those_of_fifty(lab, monkeypatch):
+    """A quick version does fewer epochs, and multiplies."""
+    small_lab(lab, monkeypatch)
+    rows = EXPERIMENTS["time"].measure(lab)
+    made = [
+        lab.condense(
+            lab.method("gcond", epochs=1, probe_every=0, patience=0, init="sample"), int(rows[0].labels[1]), seed
+        )
+        for seed in range(2)
+    ]
+    assert rows[0].ours.mean == pytest.approx(50 * sum(small.provenance.cost["wall_seconds"] for small in made) / 2)
+    assert rows[0].n == 2
+
+
+def test_a_search_that_is_not_done_leaves_its_cells_empty(source, tmp_path, monkeypatch):
+    lab = small_lab(Lab("cora", source, tmp_path, IdleEngine(), scale=TINY), monkeypatch)
+    rows = EXPERIMENTS["nas"].measure(lab)
+    assert {row.labels[0] for row in rows} == {"random", "herding", "gcond", "whole"}
+    assert all(row.ours is None for row in rows)
+    assert [row.paper for row in rows if row.labels == ("random", "Pearson")] == [
+        figure("nas", "cora", "pearson", "random")
+    ]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_threshold_below_what_was_saved_brings_edges_back(source):
+    """Where no edge passed the method's own threshold, Φ still knows them."""
+    small = gcond.condense(source, method="gcond", nodes=8, epochs=1, delta=0.9, init="sample")
+    assert small.num_edges == 0
+    assert accuracy._cut(small, 0.01).num_edges > 0
+    bare = gcond.condense(source, method="gcond-x", nodes=8, epochs=1, init="sample")
+    assert accuracy._cut(bare, 0.01) is bare
+
+
+def test_gat_trains_on_heavy_edges_where_the_recipe_says_so(lab):
+    assert lab.recipe.gat_threshold == 0.5
+    assert recipes.load("flickr").gat_threshold is None
+
+
+def test_the_whole_graph_of_an_inductive_source_is_what_training_sees(source, tmp_path, monkeypatch):
+    apart = source.with_setting("inductive")
+    lab = small_lab(Lab("cora", apart, tmp_path, LocalEngine(1), scale=TINY), monkeypatch)
+    counted = {row.labels: row.ours.mean for row in EXPERIMENTS["statistics"].measure(lab) if row.ours}
+    inside = apart.view("train").inputs
+    assert counted["whole", "nodes"] == inside.num_nodes < source.num_nodes
+    assert counted["whole", "edges"] == inside.adjacency.nnz / 2
+
+
+def test_a_data_set_that_is_missing_is_told_before_any_work(source, tmp_path):
+    def load(name):
+        if name == "citeseer":
+            raise GcondError("citeseer is not here: fetch it")
+        return source
+
+    with pytest.raises(GcondError, match="citeseer is not here"):
+        list(reproduce(["main"], load, ["cora", "citeseer"], tmp_path / "out", LocalEngine(1), scale=TINY))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["sparsification", "nas", "original"])
+def test_what_is_rather_looked_at_is_drawn(name, source, tmp_path, monkeypatch):
+    small_lab(None, monkeypatch)
+    (report,) = reproduce([name], lambda _: source, ["cora"], tmp_path, LocalEngine(1), scale=TINY)
+    written = draw(report, tmp_path)
+    assert written == ([] if name == "original" else [tmp_path / f"{name}-cora.png"])
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)
+    if name == "nas":
+        assert json.loads((tmp_path / "cora" / "nas.json").read_text())["condensed"]["method"] == "gcond"
+
+
+def test_points_of_the_curve_are_the_rows():
+    rows = [
+        Row((f"δ = {delta:g}", "12.50 %"), Figure(80.0 + place, 0.5), 4, None) for place, delta in enumerate(DELTAS)
+    ]
+    points = threshold_points([*rows[:-1], Row(("δ = 0.8", ""), None, 0, None)])
+    assert [point.delta for point in points] == list(DELTAS[:-1])
+    assert points[1] == ThresholdPoint(DELTAS[1], 0.125, 0.81, 0.005, 4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +65,9 @@ def command(
     from gcond.artefact import CondensedGraph
     from gcond.evaluation.grid import parse_grid, space
     from gcond.evaluation.nas import recipes, search
-    from gcond.storage import make_folder, write_text
+    from gcond.reports.comparison import failure_lines
+    from gcond.runfolder import check_source
+    from gcond.storage import make_folder
 
     if runs < 1:
         raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
@@ -77,8 +78,10 @@ def command(
     _check_folder(out)
     small = CondensedGraph.load(condensed)
     source, _ = common.load_origin(small, on, voice, setting=setting, directed=directed)
+    check_source(out, source)
     with work.open(common.threads) as worker:
-        make_folder(out)
+        if not work.so_far:
+            make_folder(out)
         try:
             with voice.progress("searching") as tick:
                 found = search(
@@ -93,29 +96,31 @@ def command(
                     engine=worker,
                     folder=out,
                     device=common.device,
+                    command=command_line(),
                     on_progress=tick,
                 )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted: the same command goes on from what '{out}' has") from None
-    payload = {"command": command_line(), **found.to_json()}
-    for failure in found.failures:
-        voice.warn(f"{failure['what']}: {failure['error']}")
+    payload = found.to_json()
+    for line in failure_lines(payload["failures"]):
+        voice.warn(line)
     if not found.architectures:
-        reason = found.failures[0]["error"] if found.failures else "nothing is done yet, so leave --so-far out"
+        reason = found.failures[0].error if found.failures else "nothing is done yet, so leave --so-far out"
         raise GcondError(f"no architecture is trained on both graphs: {reason}")
     if not work.so_far:
-        write_text(out / "nas.json", json.dumps(payload, allow_nan=False, indent=1) + "\n")
+        found.save(out)
         _draw(out / "nas.png", payload, voice)
     voice.result({"out": str(out), **payload}, *_shown(out, payload))
 
 
 def _check_folder(out: Path) -> None:
     """Refuse a place that results could not be written to before hours are spent on them."""
+    from gcond.runfolder import SEARCH
     from gcond.storage import check_writable
 
     if out.exists() and not out.is_dir():
         raise GcondError(f"'{out}' is a file: give a folder with --out")
-    check_writable(out / "nas.json" if out.exists() else out)
+    check_writable(out / SEARCH if out.exists() else out)
 
 
 def _draw(path: Path, payload: Mapping[str, Any], voice: Voice) -> None:

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from gcond.cli.common import DEFAULTS, Common, whole_number
 from gcond.errors import GcondError
 from gcond.registry import suggest
+from gcond.runfolder import COMPARISON, SEARCH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gcond.console import Voice
 
 OF_A_FILE = ("graph", "embedding", "threshold", "curves", "balance")
-OF_A_RUN = {"budget": "comparison.json", "architectures": "nas.json"}
+OF_A_RUN = {"budget": COMPARISON, "architectures": SEARCH}
 KINDS = (*OF_A_FILE, *OF_A_RUN)
 # What people may ask for, and what matplotlib could write, but these figures are not tested in.
 _OTHER_FORMATS = (".pdf", ".eps", ".ps", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp")

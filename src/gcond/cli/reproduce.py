@@ -14,6 +14,7 @@ from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.console import Voice
+    from gcond.reproduction.running import Report
 
 
 def command(
@@ -24,7 +25,7 @@ def command(
         str | None, Parameter(help="Data sets with commas between; those at hand if not given.")
     ] = None,
     quick: Annotated[bool, flag("A small version in minutes: one graph, two runs, few epochs.")] = False,
-    seeds: Annotated[int | None, whole_number("Condensed graphs a cell; 5 if not given.")] = None,
+    seeds: Annotated[int | None, whole_number("Condensed graphs a cell, 5 if not given; a search is on one.")] = None,
     runs: Annotated[int | None, whole_number("Trainings on each of them; 10 if not given.")] = None,
     settings: Annotated[
         Literal["gcond", "paper"], Parameter(help="The methods' own defaults, or what the paper's scripts use.")
@@ -76,7 +77,19 @@ def command(
             shown.append(report.table().rich())
             for line in failure_lines(payload[-1]["failures"]):
                 voice.warn(line)
-    voice.result({"folder": str(out), "tables": payload}, *shown, f"Markdown, LaTeX and JSON are in {out}")
+            if not work.so_far:
+                _draw(report, out, voice)
+    where = [] if work.so_far else [f"Markdown, LaTeX and JSON are in {out}"]
+    voice.result({"folder": str(out), "tables": payload}, *shown, *where)
+
+
+def _draw(report: Report, out: Path, voice: Voice) -> None:
+    from gcond.reproduction.pictures import draw
+
+    try:
+        draw(report, out)
+    except ImportError:
+        voice.note("pictures need matplotlib, so there are none: pip install 'gcond[report]'")
 
 
 def _list(voice: Voice) -> None:

@@ -24,7 +24,11 @@ class Work:
         Literal["local", "ray"], Parameter(help="Processes of this machine, or Ray (extra `ray`).", group=_GROUP)
     ] = "local"
     workers: Annotated[
-        int | None, whole_number("How many jobs run at a time; they share --threads among them.", group=_GROUP)
+        int | None,
+        whole_number(
+            "How many jobs run at a time; they share --threads among them, but of a cluster each has so many.",
+            group=_GROUP,
+        ),
     ] = None
     address: Annotated[
         str | None, Parameter(help="A running Ray cluster; without one, Ray starts on this machine.", group=_GROUP)

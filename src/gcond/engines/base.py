@@ -31,7 +31,6 @@ class Outcome(Generic[Job, Result]):
 class Engine(ABC):
     """Works jobs off; to be used in a ``with`` block, which ends whatever the engine started."""
 
-    name: ClassVar[str]
     idle: ClassVar[bool] = False
     """Whether it does nothing, so that there is nothing new to keep."""
 

@@ -10,7 +10,6 @@ from gcond.engines.base import Engine, Job, Outcome, Result, Shared
 class IdleEngine(Engine):
     """Does no job, so that a sweep finds in its folder what there is and nothing else."""
 
-    name = "idle"
     idle = True
 
     def map(

@@ -26,8 +26,6 @@ from gcond.engines.base import DIED, MOST_TRIES, Engine, Job, Outcome, Result, S
 class LocalEngine(Engine):
     """A pool of processes that divide the threads among them; with one worker, this process itself."""
 
-    name = "local"
-
     def __init__(self, workers: int | None = None, threads: int | None = None) -> None:
         self.workers, self.threads = divide(workers, threads, cores())
         self._pool: list[_Worker] = []

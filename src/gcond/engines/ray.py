@@ -16,8 +16,6 @@ class RayEngine(Engine):
     The nodes of a cluster need gcond installed, and nothing else: no data set and no shared folder.
     """
 
-    name = "ray"
-
     def __init__(self, workers: int | None = None, threads: int | None = None, address: str | None = None) -> None:
         try:
             import ray
@@ -39,6 +37,8 @@ class RayEngine(Engine):
     def map(
         self, function: Callable[[Shared, Job], Result], shared: Shared, jobs: Sequence[Job]
     ) -> Iterator[Outcome[Job, Result]]:
+        if not jobs:
+            return
         self._start()
         ray = self._ray
         remote = ray.remote(num_cpus=self.threads, max_retries=MOST_TRIES - 1)(_work)
@@ -79,6 +79,11 @@ class RayEngine(Engine):
             where = f"no Ray cluster answers at '{self._address}'" if self._address else "Ray does not start here"
             raise GcondError(f"{where} ({_first_line(error)}): give the address of a running one") from None
         self._started = True
+        largest = max((int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]), default=0)
+        if largest < self.threads:  # its jobs would wait for ever
+            raise GcondError(
+                f"no machine of the Ray cluster has {self.threads} cores for a job: use --threads {largest} or fewer"
+            )
 
     def close(self) -> None:
         if self._started:

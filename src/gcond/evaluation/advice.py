@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gcond.evaluation.comparison import WHOLE, Comparison, Line
+from gcond.evaluation.summary import Summary
 
 # Below this share of the whole graph's accuracy a condensed graph is no stand-in for it.
 GOOD_SHARE = 0.95
 # Accuracies this near each other make no difference to a person who chooses.
 CLOSE = 0.01
+_FLOAT_BYTES = 4
 
 
 def advise(comparison: Comparison) -> Iterator[str]:
@@ -28,9 +30,10 @@ def advise(comparison: Comparison) -> Iterator[str]:
     if cheaper := _cheaper(best, lines):
         yield _instead(cheaper, best)
         best = cheaper
-    yield _when_it_pays(best, top)
+    if best.train_seconds is not None and top.train_seconds is not None:
+        yield _when_it_pays(best, top, top.train_seconds - best.train_seconds)
     if heavy := [line for line in lines if line.bytes > top.bytes]:
-        yield _what_ratios_hide(heavy, top)
+        yield _what_ratios_hide(heavy, top, comparison.source)
 
 
 def _what_is_kept(best: Line, top: Line) -> str:
@@ -63,28 +66,34 @@ def _instead(cheaper: Line, best: Line) -> str:
     )
 
 
-def _when_it_pays(line: Line, top: Line) -> str:
+def _when_it_pays(line: Line, top: Line, saved: float) -> str:
     if line.break_even is None:
+        gains = ["storage"] * (line.bytes < top.bytes) + ["privacy"] * (line.kind == "learned")
+        otherwise = f"it pays in {' or '.join(gains)}, not in time." if gains else "it does not pay."
         return (
             f"Training on {line.method}'s graph takes no less time than on the whole one, validation included: "
-            "it pays in storage or privacy, not in time."
+            f"{otherwise}"
         )
     if line.break_even == 1:
         return f"Condensing by {line.method} pays in time from the first training on."
-    once, saved = _seconds(line.condense_seconds), _seconds(top.train_seconds - line.train_seconds)
     return (
-        f"Condensing by {line.method} pays in time from training number {line.break_even:,} on: it takes {once} once, "
-        f"and saves {saved} a training."
+        f"Condensing by {line.method} pays in time from training number {line.break_even:,} on: it takes "
+        f"{_seconds(line.condense_seconds)} once, and saves {_seconds(saved)} a training."
     )
 
 
-def _what_ratios_hide(heavy: Sequence[Line], top: Line) -> str:
+def _what_ratios_hide(heavy: Sequence[Line], top: Line, source: Summary) -> str:
     worst = max(heavy, key=lambda line: line.bytes)
-    return (
+    shares = (
         f"With {worst.method}, {100 * worst.nodes / top.nodes:.1f} % of the nodes are "
-        f"{100 * worst.bytes / top.bytes:.0f} % of the bytes: the condensed features are "
-        "dense, and the source keeps its own sparse."
+        f"{100 * worst.bytes / top.bytes:.0f} % of the bytes"
     )
+    features = _FLOAT_BYTES * source.features
+    if worst.nodes * features < worst.bytes / 2:
+        return f"{shares}: most of them are its {worst.edges:,.0f} edges."
+    if top.nodes * features > top.bytes:
+        return f"{shares}: the condensed features are dense, and the source keeps its own sparse."
+    return f"{shares}."
 
 
 def _seconds(duration: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -20,14 +19,15 @@ from gcond.engines.base import Engine
 from gcond.engines.local import LocalEngine
 from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
-from gcond.evaluation.comparison import FILE, WHOLE, Comparison, Line
+from gcond.evaluation.comparison import WHOLE, Comparison, Line
 from gcond.evaluation.protocol import recipe_for, resolve
 from gcond.evaluation.summary import summarise
-from gcond.evaluation.sweep import Condensation, Order, Sweep, training_seeds
+from gcond.evaluation.sweep import ORIGINAL, Condensation, Order, Sweep, training_seeds
 from gcond.evaluation.trials import Trial
 from gcond.graph import SourceGraph
 from gcond.methods.base import Method
 from gcond.models.base import Model
+from gcond.runfolder import check_source
 from gcond.statistics import describe
 from gcond.training import Recipe
 
@@ -70,7 +70,7 @@ def compare(
     chosen = _distinct([method if isinstance(method, Method) else method_for(method, {}) for method in methods])
     if not chosen or not budgets:
         raise GcondError("a comparison needs a method and a budget at least: give some of each")
-    _check_folder(folder, source)
+    check_source(folder, source)
     grid = [Condensation(method, budget, seed) for budget in budgets for method in chosen for seed in range(seeds)]
     lines: list[Line] = []
     with nullcontext(engine) if engine else LocalEngine() as workers:
@@ -79,12 +79,17 @@ def compare(
         for model in networks:
             measured = _measure(sweep, model, recipe_for(model, recipe), made, runs)
             top = _whole_line(sweep, model, measured[None])
+            if top is None:
+                continue
             lines.append(top)
             for budget in budgets:
                 lines += _budget_lines(sweep, top, [job for job in made if job.budget == budget], made, measured)
+    if not lines:
+        why = next((f": {failure.error}" for failure in sweep.failures if failure.what.endswith(f" on {ORIGINAL}")), "")
+        raise GcondError(f"there is no training on the whole graph to compare with{why}")
     found = Comparison(
         source=summarise(source),
-        models=tuple(model.name for model in networks),
+        models=tuple(dict.fromkeys(line.model for line in lines)),
         seeds=seeds,
         runs=runs,
         recipe=_as_given(recipe),
@@ -117,9 +122,10 @@ def _measure(
         orders[job] = Order(graph, model, recipe, training_seeds(job.seed, runs), str(job))
     trials = sweep.train(list(orders.values()))
     firsts = {(job.method.name, job.budget): job for job in reversed(list(made))}  # the lowest seed stays
-    timed: list[Condensation | None] = [None, *firsts.values()]
-    seconds = dict(zip(timed, sweep.seconds([orders[job] for job in timed]) or (), strict=False))
-    return {job: _Measured(own, seconds.get(job)) for job, own in zip(orders, trials, strict=True)}
+    done = dict(zip(orders, trials, strict=True))
+    timed = [job for job in (None, *firsts.values()) if done[job]]  # who could not be trained cannot be timed
+    seconds = dict(zip(timed, sweep.seconds([orders[job] for job in timed]), strict=True))
+    return {job: _Measured(own, seconds.get(job)) for job, own in done.items()}
 
 
 def _distinct(methods: Sequence[Method]) -> list[Method]:
@@ -131,17 +137,6 @@ def _distinct(methods: Sequence[Method]) -> list[Method]:
     return found
 
 
-def _check_folder(folder: Path, source: SourceGraph) -> None:
-    """Refuse the run folder of another graph."""
-    try:
-        held = json.loads((folder / FILE).read_text(encoding="utf-8"))["source"]
-        other = held["sha256"] != source.sha256
-    except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: it is written anew
-        return
-    if other:
-        raise GcondError(f"'{folder}' holds a comparison on another graph, '{held['name']}': give another folder")
-
-
 def _as_given(recipe: Recipe | Mapping[str, Any] | None) -> dict[str, Any]:
     """What was asked of the training, as values and not as text."""
     if isinstance(recipe, Recipe):
@@ -150,29 +145,31 @@ def _as_given(recipe: Recipe | Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: built[key] for key in recipe or ()}
 
 
-def break_even(condense: float, small: float, whole: float) -> int | None:
-    """The least n with ``condense + n · small < n · whole``, in seconds; None if there is none."""
-    return math.floor(condense / (whole - small)) + 1 if small < whole else None
+def break_even(condense: float, small: float | None, whole: float | None) -> int | None:
+    """The least n with ``condense + n · small < n · whole``, in seconds; None if there is none, or one is not known."""
+    if small is None or whole is None or small >= whole:
+        return None
+    return math.floor(condense / (whole - small)) + 1
 
 
 def paired_p_value(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Of a two-sided paired t-test; 1 where nothing differs, None with fewer than two pairs."""
+    """Of a two-sided paired t-test; 1 where nothing differs, else None with fewer than two pairs."""
     from scipy.stats import ttest_rel
 
-    if len(first) < 2 or len(first) != len(second):
-        return None
     if first == second:
         return 1.0
+    if len(first) < 2 or len(first) != len(second):
+        return None
     found = float(ttest_rel(first, second).pvalue)
     return found if math.isfinite(found) else 0.0  # always the same difference: no chance in it
 
 
-def _whole_line(sweep: Sweep, model: Model, measured: _Measured) -> Line:
+def _whole_line(sweep: Sweep, model: Model, measured: _Measured) -> Line | None:
+    """The model on the graph that the others stand for; None where it could not be trained there."""
     trials = measured.trials
     if not trials:
-        why = next((f": {failure.error}" for failure in sweep.failures if failure.what.startswith(model.name)), "")
-        raise GcondError(f"there is no training of '{model.name}' on the whole graph to compare with{why}")
-    found, mean = describe(sweep.source), fmean(trial.test for trial in trials)
+        return None
+    found, mean = describe(sweep.source.training_graph()), fmean(trial.test for trial in trials)
     return Line(
         method=WHOLE,
         kind="whole",
@@ -186,7 +183,7 @@ def _whole_line(sweep: Sweep, model: Model, measured: _Measured) -> Line:
         n=len(trials),
         kept=1.0,
         condense_seconds=0.0,
-        train_seconds=_training_seconds(measured),
+        train_seconds=measured.seconds,
         peak_rss_mb=None,
         break_even=None,
         mark="",
@@ -237,7 +234,7 @@ def _line(
     trials = [trial for job in jobs for trial in measured[job].trials]
     mean = fmean(trial.test for trial in trials)
     first = jobs[0]
-    condensing, training = fmean(cost["cpu_seconds"] for cost in costs), _training_seconds(measured[first])
+    condensing, training = fmean(cost["cpu_seconds"] for cost in costs), measured[first].seconds
     return Line(
         method=first.method.name,
         kind=first.method.kind,
@@ -258,11 +255,6 @@ def _line(
         p_value=None,
         graphs=tuple(str(sweep.path(job).relative_to(sweep.folder)) for job in jobs),
     )
-
-
-def _training_seconds(measured: _Measured) -> float:
-    """Timed beside the others; where nothing was timed, the wall time of the trials."""
-    return measured.seconds if measured.seconds is not None else fmean(trial.seconds for trial in measured.trials)
 
 
 def _deviation(values: Sequence[float]) -> float:

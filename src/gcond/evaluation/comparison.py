@@ -10,9 +10,9 @@ from typing import Any, Literal
 from gcond import __version__
 from gcond.evaluation.summary import Summary
 from gcond.evaluation.sweep import Failure
+from gcond.runfolder import COMPARISON
 from gcond.storage import write_text
 
-FILE = "comparison.json"
 WHOLE = "whole"
 
 Mark = Literal["best", "tied", ""]
@@ -39,13 +39,13 @@ class Line:
     """``mean`` as a share of the whole graph's."""
     condense_seconds: float
     """CPU time of making one graph: what else a machine does meanwhile does not count."""
-    train_seconds: float
-    """CPU time of one training, validation included, measured side by side for all lines."""
+    train_seconds: float | None
+    """CPU time of one training, validation included, measured side by side for all lines; None where it was not."""
     peak_rss_mb: float | None
     """The most memory that making a graph took; not measured for the whole graph."""
     break_even: int | None
     """The first number of trainings at which condensing once and training small takes less time than training on the
-    whole graph as often; None if it never does."""
+    whole graph as often; None if it never does, or training was not timed."""
     mark: Mark
     """The best of its budget, or not distinguishable from it."""
     p_value: float | None
@@ -76,5 +76,5 @@ class Comparison:
         return {"kind": "comparison", "gcond": __version__, **asdict(self)}
 
     def save(self, folder: Path) -> Path:
-        write_text(folder / FILE, json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
-        return folder / FILE
+        write_text(folder / COMPARISON, json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
+        return folder / COMPARISON

@@ -26,6 +26,7 @@ from gcond.evaluation.nas_jobs import Ground, Job, Measured, train
 from gcond.evaluation.nas_result import SIDES, Architecture, SearchResult, Side, Winner
 from gcond.evaluation.protocol import check_fit, recipe_identity, source_of
 from gcond.evaluation.summary import summarise
+from gcond.evaluation.sweep import Failure
 from gcond.evaluation.trials import Accuracy, RowLog, trial_key
 from gcond.graph import SourceGraph
 from gcond.models.base import Model
@@ -85,6 +86,7 @@ def search(
     engine: Engine | None = None,
     folder: str | Path | None = None,
     device: str = "auto",
+    command: str = "",
     on_progress: Progress | None = None,
 ) -> SearchResult:
     """Train every architecture of ``model`` over ``grid`` on ``small`` and on its source ``on``, and compare.
@@ -134,6 +136,7 @@ def search(
         architectures=architectures,
         winners={side: winner for side, winner in tested.items() if winner is not None},
         failures=tuple(book.failures),
+        command=command,
     )
 
 
@@ -145,7 +148,7 @@ class _Book:
         self._log = RowLog(path, Finding, "finding")
         self._on_progress = on_progress
         self._trained_on = {"condensed": ground.small.sha256, "whole": ground.source.sha256}
-        self.failures: list[dict[str, str]] = []
+        self.failures: list[Failure] = []
 
     def find(self, side: Side, model: Model, seed: int, *, test: bool = False) -> Finding | None:
         return self._log.find(self._key(side, model, test), seed)
@@ -177,7 +180,7 @@ class _Book:
         if one.error is not None:
             on = "the whole graph" if job.side == "whole" else "the condensed graph"
             named = ", ".join(f"{key}={value}" for key, value in values.items())
-            self.failures.append({"what": f"{model.name} ({named}) on {on}, seed {seed}", "error": one.error})
+            self.failures.append(Failure(f"{model.name} ({named}) on {on}, seed {seed}", one.error))
             return
         key = self._key(job.side, model, job.test)
         self._log.add(Finding(key, job.side, model.name, values, seed, one.val, one.epoch, one.test, one.seconds))

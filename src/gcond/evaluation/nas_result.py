@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Literal
 
 from gcond import __version__
+from gcond.evaluation.sweep import Failure
+from gcond.runfolder import SEARCH
+from gcond.storage import write_text
 
 Side = Literal["condensed", "whole"]
 SIDES: tuple[Side, ...] = ("condensed", "whole")
@@ -70,8 +75,10 @@ class SearchResult:
     architectures: tuple[Architecture, ...]
     """Those that both sides could train, in the order of the grid."""
     winners: dict[Side, Winner]
-    failures: tuple[dict[str, str], ...] = ()
+    failures: tuple[Failure, ...] = ()
     """What could not be trained, and why."""
+    command: str = ""
+    """The command line that made it."""
 
     @property
     def pearson(self) -> float | None:
@@ -111,8 +118,13 @@ class SearchResult:
             "spearman": self.spearman,
             "winners": {side: winner.to_json() for side, winner in self.winners.items()},
             "seconds": self.seconds,
-            "failures": list(self.failures),
+            "failures": [asdict(failure) for failure in self.failures],
+            "command": self.command,
         }
+
+    def save(self, folder: Path) -> Path:
+        write_text(folder / SEARCH, json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
+        return folder / SEARCH
 
     def _correlate(self, function: Callable[..., Any]) -> float | None:
         if len(self.architectures) < 2:

@@ -11,7 +11,7 @@ from gcond.statistics import describe
 
 @dataclass(frozen=True)
 class Summary:
-    """The source graph in numbers."""
+    """The source graph in numbers: what is condensed of it, so in the inductive setting its training nodes alone."""
 
     name: str
     sha256: str
@@ -28,7 +28,7 @@ class Summary:
 
 def summarise(source: SourceGraph) -> Summary:
     """Count ``source``."""
-    found = describe(source)
+    found = describe(source.training_graph())
     return Summary(
         name=source.name,
         sha256=source.sha256,

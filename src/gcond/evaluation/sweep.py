@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from gcond import settings
 from gcond.artefact import CondensedGraph
 from gcond.budget import Budget
 from gcond.callbacks.checkpoint import Checkpoint, checkpoint_of
@@ -17,7 +18,8 @@ from gcond.device import choose_device
 from gcond.engines.base import Engine, Outcome
 from gcond.errors import GcondError
 from gcond.evaluation.protocol import Training
-from gcond.evaluation.trials import Trial, TrialLog
+from gcond.evaluation.timings import Timing
+from gcond.evaluation.trials import RowLog, Trial, TrialLog
 from gcond.graph import SourceGraph
 from gcond.methods.base import Method
 from gcond.models.base import Model
@@ -28,6 +30,9 @@ from gcond.training import Recipe
 # Runs of graphs that differ in their seed start this far apart, or by the number of runs where that is more: a method
 # that makes the same graph of every seed has trainings of its own for each.
 SEED_STRIDE = 10
+
+# What is trained on where nothing is condensed, in words.
+ORIGINAL = "the whole graph"
 
 # Epochs of a training that is only timed.
 TIMED_EPOCHS = 20
@@ -45,7 +50,7 @@ class Condensation:
     seed: int
 
     def __str__(self) -> str:
-        return f"{self.method.name}, {self.budget.nodes} nodes, seed {self.seed}"
+        return f"{settings.spelled(self.method.name, self.method)}, {self.budget.nodes} nodes, seed {self.seed}"
 
     def file(self, source: SourceGraph) -> str:
         """A name that says what it is, and that no other graph of the source has."""
@@ -62,11 +67,11 @@ class Order:
     model: Model
     recipe: Recipe
     seeds: tuple[int, ...]
-    label: str = "the whole graph"
+    label: str = ORIGINAL
     """What it is trained on, in words."""
 
     def __str__(self) -> str:
-        return f"{self.model.name} on {self.label}"
+        return f"{settings.spelled(self.model.name, self.model)} on {self.label}"
 
 
 @dataclass(frozen=True)
@@ -80,10 +85,10 @@ class Failure:
 class Sweep:
     """Condensations and trainings on one source graph.
 
-    ``folder`` keeps the condensed graphs in ``graphs/`` and trials in ``trials.jsonl``; each is written as soon as it
-    is done, by this process alone, whoever did the work. A killed sweep goes on where it was, and a condensation that
-    learns goes on from its checkpoint where the workers see the folder. What fails is told in :attr:`failures`, and
-    tried again by the next sweep.
+    ``folder`` keeps the condensed graphs in ``graphs/``, trials in ``trials.jsonl`` and how long a training takes in
+    ``timings.jsonl``; each is written as soon as it is done, by this process alone, whoever did the work. A killed
+    sweep goes on where it was, and a condensation that learns goes on from its checkpoint where the workers see the
+    folder. What fails is told in :attr:`failures`, and tried again by the next sweep.
     """
 
     def __init__(
@@ -101,6 +106,7 @@ class Sweep:
             make_folder(folder / "graphs")
             check_writable(folder / "trials.jsonl")
         self._log = TrialLog(folder / "trials.jsonl")
+        self._timings = RowLog(folder / "timings.jsonl", Timing, "timing")
 
     def path(self, condensation: Condensation) -> Path:
         """Where a condensed graph is kept."""
@@ -132,16 +138,21 @@ class Sweep:
         found = [[self._log.find(key, seed) for seed in order.seeds] for key, order in zip(keys, orders, strict=True)]
         return [[trial for trial in trials if trial is not None] for trials in found]
 
-    def seconds(self, orders: Sequence[Order]) -> list[float] | None:
-        """CPU seconds of one training of each order, from a few epochs of all of them in one job.
+    def seconds(self, orders: Sequence[Order]) -> list[float | None]:
+        """CPU seconds of one training of each order; None where it is not known.
 
-        Trials were done at different times beside different work, so their own seconds do not compare. None where no
-        worker does anything.
+        Trials were done at different times beside different work, so their own seconds do not compare. A few epochs of
+        all orders are timed in one job instead, of all of them again where one is new.
         """
-        job = tuple(replace(order, seeds=order.seeds[:1]) for order in orders)
-        for outcome in self._engine.map(_time, _Testing(self.source, self._device), [job]):
-            return outcome.result
-        return None
+        keys = [(self._training(order).key, order.seeds[0]) for order in orders]
+        if any(self._timings.find(*key) is None for key in keys):
+            job = _Timed(tuple(replace(order, seeds=order.seeds[:1]) for order in orders))
+            outcomes = self._engine.map(_time, _Testing(self.source, self._device), [job])
+            for _, spent in self._follow("timing", outcomes, 0, 1):
+                for key, seconds in zip(keys, spent, strict=True):
+                    self._timings.add(Timing(*key, seconds))
+        found = [self._timings.find(*key) for key in keys]
+        return [None if timing is None else timing.cpu_seconds for timing in found]
 
     def _kept(self, job: Condensation) -> CondensedGraph | None:
         """The graph in the folder; a file that is damaged is as good as none."""
@@ -193,6 +204,16 @@ class _Making:
 
 
 @dataclass(frozen=True, eq=False)
+class _Timed:
+    """Trainings that are timed side by side, one of each order."""
+
+    orders: tuple[Order, ...]
+
+    def __str__(self) -> str:
+        return f"timing {self.orders[0].model.name}"
+
+
+@dataclass(frozen=True, eq=False)
 class _Testing:
     """What trainings share."""
 
@@ -204,8 +225,18 @@ def _condense(shared: _Making, job: Condensation) -> CondensedGraph:
     reset_peak_rss()
     callbacks = []
     if shared.checkpoints is not None and job.method.kind == "learned":
-        callbacks.append(Checkpoint(checkpoint_of(shared.checkpoints / job.file(shared.source)), resume=True))
+        callbacks.append(_checkpoint(shared.source, job, shared.checkpoints))
     return job.method.condense(shared.source, job.budget, job.seed, choose_device(shared.device), callbacks)
+
+
+def _checkpoint(source: SourceGraph, job: Condensation, folder: Path) -> Checkpoint:
+    """The one to go on from; one that is damaged is as good as none."""
+    checkpoint = Checkpoint(checkpoint_of(folder / job.file(source)), resume=True)
+    try:
+        checkpoint.recall_start(job.method.identify(source, job.budget, job.seed))
+    except GcondError:
+        checkpoint.remove()
+    return checkpoint
 
 
 def _train(shared: _Testing, job: Order) -> list[Trial]:
@@ -213,11 +244,11 @@ def _train(shared: _Testing, job: Order) -> list[Trial]:
     return training.run(job.seeds, choose_device(shared.device))
 
 
-def _time(shared: _Testing, orders: tuple[Order, ...]) -> list[float]:
+def _time(shared: _Testing, job: _Timed) -> list[float]:
     """Every order in turn, twice; the quicker of the two is the one that was disturbed less."""
-    best = [math.inf] * len(orders)
+    best = [math.inf] * len(job.orders)
     for _ in range(2):
-        for place, order in enumerate(orders):
+        for place, order in enumerate(job.orders):
             epochs = min(TIMED_EPOCHS, order.recipe.epochs)
             start = time.process_time()
             _train(shared, replace(order, recipe=replace(order.recipe, epochs=epochs)))

@@ -52,7 +52,7 @@ def failure_lines(failures: Sequence[Mapping[str, str]]) -> list[str]:
 
 def _cells(line: Mapping[str, Any]) -> tuple[str, ...]:
     whole = line["kind"] == "whole"
-    pays = MISSING if whole else ("never" if line["break_even"] is None else f"training {line['break_even']:,}")
+    trained = line["train_seconds"]
     return (
         "whole graph" if whole else line["method"],
         f"{line['nodes']:,}",
@@ -63,10 +63,14 @@ def _cells(line: Mapping[str, Any]) -> tuple[str, ...]:
         f"{line['edges']:,.0f}",
         size(line["bytes"]),
         MISSING if whole else seconds(line["condense_seconds"]),
-        seconds(line["train_seconds"]),
+        MISSING if trained is None else seconds(trained),
         MISSING if line["peak_rss_mb"] is None else size(line["peak_rss_mb"] * 10**6),
-        pays,
+        MISSING if whole or trained is None else _pays(line["break_even"]),
     )
+
+
+def _pays(break_even: int | None) -> str:
+    return "never" if break_even is None else f"training {break_even:,}"
 
 
 def _count(number: int, what: str) -> str:

@@ -17,14 +17,9 @@ def reproduction_table(report: Mapping[str, Any]) -> Table:
 
 def _compare(row: Mapping[str, Any], digits: int) -> tuple[str, str, str, str]:
     ours, paper = row["ours"], row["paper"]
-    if all(figure is None or _is_count(figure) for figure in (ours, paper)):
-        digits = 0
+    digits = digits if row["digits"] is None else row["digits"]
     difference = MISSING if ours is None or paper is None else f"{ours['mean'] - paper['mean']:+,.{digits}f}"
     return _show(ours, digits), str(row["n"]), _show(paper, digits), difference
-
-
-def _is_count(figure: Mapping[str, Any]) -> bool:
-    return figure["std"] is None and float(figure["mean"]).is_integer()
 
 
 def _show(figure: Mapping[str, Any] | None, digits: int) -> str:

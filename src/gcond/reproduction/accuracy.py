@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from gcond.artefact import CondensedGraph
@@ -24,8 +24,6 @@ METHODS = ("random", "herding", "k-center", "coarsening", "dc-graph", "gcond-x",
 LEARNED = ("dc-graph", "gcond-x", "gcond")
 BACKBONES = ("appnp", "cheby", "gcn", "sage", "sgc")
 DEPTHS = (2, 3, 4, 5, 6)
-# GAT has no use for weights: it trains on the edges above this (released scripts).
-GAT_THRESHOLD = 0.5
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,7 @@ def measure(lab: Lab, cells: Sequence[Cell]) -> list[Row]:
     rows = []
     for cell in cells:
         scores = [100 * trial.test for _ in orders[cell.labels] for trial in next(trials)]
-        ours = Figure(fmean(scores), stdev(scores) if len(scores) > 1 else None) if scores else None
-        rows.append(Row(cell.labels, ours, len(scores), cell.paper))
+        rows.append(Row(cell.labels, Figure.over(scores), len(scores), cell.paper))
     return rows
 
 
@@ -84,7 +81,7 @@ def _orders(
 
 
 def _cut(small: CondensedGraph, threshold: float) -> CondensedGraph:
-    return thresholded(small, threshold) if small.num_edges else small
+    return thresholded(small, threshold) if small.num_edges or small.structure else small
 
 
 def main(lab: Lab) -> list[Row]:
@@ -105,7 +102,7 @@ def architectures(lab: Lab) -> list[Row]:
             printed = figure("architectures", lab.dataset, spelling(name), model)
             if model == "gat" and printed is None:
                 continue  # without edges there is nothing to attend to
-            threshold = GAT_THRESHOLD if model == "gat" else None
+            threshold = lab.recipe.gat_threshold if model == "gat" else None
             test_model = find_model(model)()
             cells.append(Cell((name, model), printed, test_model, lab.method(name), lab.middle, threshold=threshold))
     return _with_averages(measure(lab, cells), lambda name: figure("architectures", lab.dataset, spelling(name), "avg"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from gcond.evaluation.sweep import Condensation, Failure, Sweep
 from gcond.graph import SourceGraph
 from gcond.methods import find
 from gcond.methods.base import Method
+from gcond.recipes import RecipeFile
 from gcond.reproduction.paper import Figure
 
 Settings = Literal["gcond", "paper"]
@@ -57,6 +59,8 @@ class Row:
     n: int
     """What the mean is over; 1 is a single measurement."""
     paper: Figure | None
+    digits: int | None = None
+    """After the point; None as the rest of the table."""
 
 
 class Lab:
@@ -72,10 +76,11 @@ class Lab:
         scale: Scale = FULL,
         settings: Settings = "gcond",
         device: str = "auto",
+        command: str = "",
         on_progress: Tick | None = None,
     ) -> None:
         self.dataset, self.source, self.scale, self.settings = dataset, source, scale, settings
-        self.folder, self.engine, self.device = folder, engine, device
+        self.folder, self.engine, self.device, self.command = folder, engine, device, command
         self.sweep = Sweep(source, folder, engine, device=device, on_progress=on_progress)
         self.on_progress = on_progress
 
@@ -83,10 +88,15 @@ class Lab:
     def failures(self) -> list[Failure]:
         return self.sweep.failures
 
+    @cached_property
+    def recipe(self) -> RecipeFile:
+        """What the paper fixes for the data set."""
+        return recipes.load(self.dataset)
+
     @property
     def budgets(self) -> tuple[int, ...]:
         """The paper's, in nodes."""
-        return recipes.load(self.dataset).budgets
+        return self.recipe.budgets
 
     @property
     def middle(self) -> int:

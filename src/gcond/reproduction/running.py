@@ -81,26 +81,31 @@ def reproduce(
 
     ``folder`` has a run folder a data set, which all experiments share, and the tables as they are written.
     """
+    needed = {dataset for name in names for dataset in EXPERIMENTS[name].datasets}
+    # All of them before any work: one that is missing is told now, and not after hours.
+    sources = {dataset: load(dataset) for dataset in datasets if dataset in needed}
     if not engine.idle:
         make_folder(folder)
-    labs: dict[str, Lab] = {}
+    labs = {
+        dataset: Lab(
+            dataset,
+            source,
+            folder / dataset,
+            engine,
+            scale=scale,
+            settings=settings,
+            device=device,
+            command=command,
+            on_progress=on_progress,
+        )
+        for dataset, source in sources.items()
+    }
     for name in names:
         experiment = EXPERIMENTS[name]
         wanted = [dataset for dataset in datasets if dataset in experiment.datasets]
         rows: dict[str, list[Row]] = {}
         failures: list[Failure] = []
         for dataset in wanted:
-            if dataset not in labs:
-                labs[dataset] = Lab(
-                    dataset,
-                    load(dataset),
-                    folder / dataset,
-                    engine,
-                    scale=scale,
-                    settings=settings,
-                    device=device,
-                    on_progress=on_progress,
-                )
             lab = labs[dataset]
             lab.failures.clear()
             rows[dataset] = experiment.measure(lab)
@@ -119,4 +124,5 @@ def _as_json(row: Row) -> dict[str, Any]:
         "ours": None if row.ours is None else row.ours._asdict(),
         "n": row.n,
         "paper": None if row.paper is None else row.paper._asdict(),
+        "digits": row.digits,
     }

@@ -15,11 +15,11 @@ from gcond.reports.names import clean
 from gcond.reports.page.commands import commands_of
 from gcond.reports.page.shapes import Comparison, Line, Search, Setting, Source, read_json
 from gcond.reports.scores import changed
+from gcond.runfolder import COMPARISON, SEARCH
 from gcond.statistics import describe
 from gcond.storage import read_metadata_kind
 
 T = TypeVar("T")
-COMPARISON, SEARCH = "comparison.json", "nas.json"
 
 
 @dataclass(frozen=True)

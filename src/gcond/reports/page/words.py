@@ -173,7 +173,8 @@ def pays_off(line: Line, compared: bool) -> str:
     """After how many trainings the time spent on condensing has come back."""
     trainings = line.get("break_even")
     if trainings is None:
-        return "training is no quicker, so it does not pay back in time" if compared else ""
+        timed = compared and line.get("train_seconds") is not None
+        return "training is no quicker, so it does not pay back in time" if timed else ""
     return f"paid back after {_times(round(trainings), 'training')}"
 
 
