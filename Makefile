@@ -35,6 +35,7 @@ test: lint  ## style, types and the quick tests
 bench: .venv/.dev  ## what is fast, as ratios measured in one run
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/nas.py
 	$(BIN)/python benchmarks/choices.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/condensation.py

@@ -48,7 +48,9 @@ as fast.
 CONDENSED_SHARE = 0.5
 """Epochs on the condensed graph as a share of those on the whole one.
 
-The paper trains for fewer there "as the model converges faster on the smaller graph", and does not say how many.
+The paper trains for fewer there "as the model converges faster on the smaller graph", and does not say how many. Half
+was chosen after looking at how validation accuracies of 48 architectures correlate on Cora, where as many epochs on
+both sides agree less.
 """
 # Runs of a winner that are one job: enough to be trained as a stack, few enough that workers share them.
 _TESTED_TOGETHER = 5
