@@ -247,6 +247,18 @@ def test_another_source_is_refused(structured, make_graph):
         grow(small, on=make_graph(seed=1), nodes=NEW)
 
 
+@pytest.mark.parametrize("then", [False, True])
+def test_a_source_that_is_directed_now_and_was_not_then_is_refused(then, make_graph):
+    """With both directions of every edge the tensors are the same: only the mark says how they are meant."""
+    graph = make_graph()
+    first, second = (dataclasses.replace(graph, directed=directed) for directed in (then, not then))
+    small = condense(first, nodes=OLD, **quick("gcond"))
+    now, before = ("undirected", "directed") if then else ("directed", "undirected")
+    with pytest.raises(GcondError, match=f"'random-0' is {now} and was {before} when this was made from it"):
+        grow(small, on=second, nodes=NEW)
+    assert grow(small, on=first, nodes=NEW).provenance.directed == then
+
+
 @pytest.mark.parametrize("name", sorted(name for name, cls in methods.available().items() if cls.kind != "learned"))
 def test_what_did_not_learn_is_refused(name, make_graph):
     source = make_graph()

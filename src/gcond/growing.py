@@ -205,6 +205,9 @@ def _origin(made: Provenance, on: SourceGraph | Data | str | Path) -> SourceGrap
             f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
             "its tensors, its split or its setting differ, and growing needs the same"
         )
+    if graph.directed != made.directed:
+        now, then = ("directed" if each else "undirected" for each in (graph.directed, made.directed))
+        raise GcondError(f"'{graph.name}' is {now} and was {then} when this was made from it: load it as {then}")
     return graph
 
 
