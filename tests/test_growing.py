@@ -96,16 +96,26 @@ def test_a_seed_draws_its_own_start(structured):
     assert len(found) == 3
 
 
-def test_new_nodes_do_not_start_where_the_old_ones_did(make_graph):
+@pytest.mark.parametrize("init", ["sample", "k-center", "means", "propagated-means", "noise"])
+@pytest.mark.parametrize("nodes", [OLD + 1, 2 * OLD, 39])
+def test_new_nodes_do_not_start_where_the_old_ones_did(init, nodes, make_graph):
+    """Down to the last labelled node, and also after a second growth."""
     source = make_graph()
-    still = {"lr_features": 1e-12, "init": "sample", "epochs": 1}
-    small = condense(source, method="gcond-x", nodes=OLD, **quick("gcond-x", **still))
-    grown = grow(small, on=source, nodes=2 * OLD)
-    again = condense(source, method="gcond-x", nodes=OLD, **quick("gcond-x", **still))
-    assert torch.equal(again.x, small.x)
-    distance = torch.cdist(grown.x[OLD:], small.x).amin(1)
-    # Drawn from few labelled nodes, some are met again; with one seed for both, all would be.
-    assert int((distance < 1e-6).sum()) < OLD // 2
+    still = {"init": init, "epochs": 0, "probe_every": 0}
+    small = condense(source, method="gcond-x", nodes=OLD, **still)
+    once = grow(small, on=source, nodes=OLD + 1)
+    for old in (small, once) if nodes > OLD + 1 else (small,):
+        x = grow(old, on=source, nodes=nodes).x
+        assert len(torch.unique(x, dim=0)) == nodes
+
+
+def test_starts_are_those_of_the_larger_graph(make_graph):
+    """All labelled nodes of a class are there in the end, each once, whichever the old ones were."""
+    source = make_graph()
+    small = condense(source, method="gcond-x", nodes=OLD, init="sample", epochs=0, probe_every=0)
+    grown = grow(small, on=source, nodes=39)
+    rows = source.x[source.train_mask]
+    assert torch.equal(torch.unique(grown.x, dim=0), torch.unique(rows, dim=0))
 
 
 def test_connections_come_from_the_trained_function(structured):

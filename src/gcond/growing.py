@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
 from torch import Tensor
 
 from gcond import __version__, methods, settings
@@ -157,13 +158,34 @@ def _learn(
     structure = method.structure_for(task)
     check_memory(task, structure, len(y))
     init = method.init if method.init != "auto" else START
-    x = initial_features(task, init)
+    x = _start_beside(small, task, init)
     phi = _trained(structure, small)
     synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone())
     synthetic = synthetic.to(task.train.y.device)
     run = _features_alone(method).learn(task, synthetic, callbacks, start=init)
     task.notes.start, task.notes.history = init, run.history
     return _join(small, synthetic.finish(method.ship))
+
+
+def _start_beside(small: CondensedGraph, task: Task, init: Init) -> Tensor:
+    """Where the new nodes start, float32 [n, d]: as in a graph of the whole size, less what the old nodes stand for.
+
+    Each old node takes the start of its class that is nearest, the sum of all distances being least. So no new node
+    starts where an old one is, while there are starts enough that differ.
+    """
+    present = torch.bincount(small.y, minlength=task.num_classes)
+    whole = dataclasses.replace(task, quota=torch.where(task.quota > 0, task.quota + present, 0))
+    x = initial_features(whole, init)
+    parts = []
+    for label in task.quota.nonzero().squeeze(1).tolist():
+        starts, old = x[whole.labels == label], small.x[small.y == label]
+        # Not by a matrix product, so that equal rows are at 0; doubles hold the square of any feature.
+        near = torch.cdist(old.double(), starts.double(), compute_mode="donot_use_mm_for_euclid_dist")
+        _, taken = linear_sum_assignment(near.numpy())
+        free = torch.ones(len(starts), dtype=torch.bool)
+        free[torch.from_numpy(taken)] = False
+        parts.append(starts[free])
+    return torch.cat(parts)
 
 
 def _features_alone(method: GradientMatching) -> GradientMatching:
@@ -212,5 +234,5 @@ def _origin(made: Provenance, on: SourceGraph | Data | str | Path) -> SourceGrap
 
 
 def _own_seed(small: CondensedGraph, seed: int) -> int:
-    """A seed for this growth alone: with the first one's, new nodes would start where the old ones did."""
+    """A seed for this growth alone: with the first one's, the same would be drawn again."""
     return int.from_bytes(hashlib.sha256(f"{small.sha256} {seed}".encode()).digest()[:4], "little")
