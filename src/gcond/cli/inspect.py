@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from gcond.cli.common import DEFAULTS, Common, DirectedOption, SettingOption
-from gcond.cli.watching import learned_facts
+from gcond.cli.watching import learned_facts, structure_facts
 from gcond.errors import GcondError
 from gcond.reports.scores import changed
 
@@ -157,6 +157,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",
             "grown from": f"sha256 {p.grown_from[:12]}…" if p.grown_from else "",
             "started from": p.start,
+            **structure_facts(graph),
             **learned_facts(p),
             "features": str(p.transform.get("kind", "")).replace("none", ""),
             "cost": ", ".join(cost),
