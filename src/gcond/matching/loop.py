@@ -36,6 +36,7 @@ class Run:
         steps: int,
         identity: str,
         start: str = "",
+        trial: bool = False,
         stopwatch: Stopwatch | None = None,
         probe: Callable[[], float] | None = None,
         probe_every: int = 1,
@@ -50,7 +51,9 @@ class Run:
         self.identity = identity
         """What the state belongs to: method, settings, seed, budget, source, version."""
         self.start = start
-        """The start that was chosen, where the method tried several."""
+        """Where X' starts, by name."""
+        self.trial = trial
+        """Whether it is one of the short runs by which a method chooses its start."""
         self.epoch = 0
         """Epochs done."""
         self.step = 0

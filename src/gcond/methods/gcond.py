@@ -178,12 +178,21 @@ class GradientMatching(Method):
         reached = []
         for init in STARTS:
             try:
-                reached.append(trial.learn(task, trial.start(task, init), followers, start=init).best_accuracy)
+                tried = trial.learn(task, trial.start(task, init), followers, start=init, trial=True)
+                reached.append(tried.best_accuracy)
             except DivergedError:
                 reached.append(0.0)
         return STARTS[reached.index(max(reached))]
 
-    def learn(self, task: Task, synthetic: Synthetic, callbacks: Sequence[Callback] = (), *, start: str = "") -> Run:
+    def learn(
+        self,
+        task: Task,
+        synthetic: Synthetic,
+        callbacks: Sequence[Callback] = (),
+        *,
+        start: str = "",
+        trial: bool = False,
+    ) -> Run:
         """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source."""
         model, classes, y = self.model(), task.num_classes, synthetic.y
         sizes = torch.bincount(y, minlength=classes)
@@ -222,6 +231,7 @@ class GradientMatching(Method):
             steps=self.outer,
             identity=task.identity,
             start=start,
+            trial=trial,
             stopwatch=task.notes.stopwatch,
             probe=probe if self.probe_every else None,
             probe_every=probe_interval(self.probe_every, self.probe_share, work, quick.work(synthetic.view())),
