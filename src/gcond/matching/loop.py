@@ -37,6 +37,7 @@ class Run:
         identity: str,
         start: str = "",
         trial: bool = False,
+        tried: bool = False,
         stopwatch: Stopwatch | None = None,
         probe: Callable[[], float] | None = None,
         probe_every: int = 1,
@@ -54,6 +55,8 @@ class Run:
         """Where X' starts, by name."""
         self.trial = trial
         """Whether it is one of the short runs by which a method chooses its start."""
+        self.tried = tried
+        """Whether :attr:`start` was chosen by trials, which are work that an interruption should not undo."""
         self.epoch = 0
         """Epochs done."""
         self.step = 0

@@ -154,7 +154,7 @@ class GradientMatching(Method):
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         init = self.init if self.init != "auto" else self.best_start(task, callbacks)
         synthetic = self.start(task, init)
-        run = self.learn(task, synthetic, callbacks, start=init)
+        run = self.learn(task, synthetic, callbacks, start=init, tried=self.tries_starts())
         task.notes.start, task.notes.history = init, run.history
         return synthetic.finish(self.ship)
 
@@ -166,9 +166,13 @@ class GradientMatching(Method):
         phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
         return Synthetic(x, task.labels, structure, phi, self.rates(x)).to(task.train.y.device)
 
+    def tries_starts(self) -> bool:
+        """Whether there are several starts, a way to tell which is better, and time to."""
+        return self.init == "auto" and self.probe_every > 0 and self.epochs > TRIAL_EPOCHS
+
     def best_start(self, task: Task, callbacks: Sequence[Callback] = ()) -> Init:
         """The start from which a few epochs lead furthest, by the validation probe; without probes, the safer one."""
-        if not self.probe_every or self.epochs <= TRIAL_EPOCHS:  # no way to tell, or no time to
+        if not self.tries_starts():
             return STARTS[-1]
         chosen = {callback.recall_start(task.identity) for callback in callbacks}
         if known := [init for init in STARTS if init in chosen]:
@@ -192,6 +196,7 @@ class GradientMatching(Method):
         *,
         start: str = "",
         trial: bool = False,
+        tried: bool = False,
     ) -> Run:
         """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source."""
         model, classes, y = self.model(), task.num_classes, synthetic.y
@@ -232,6 +237,7 @@ class GradientMatching(Method):
             identity=task.identity,
             start=start,
             trial=trial,
+            tried=tried,
             stopwatch=task.notes.stopwatch,
             probe=probe if self.probe_every else None,
             probe_every=probe_interval(self.probe_every, self.probe_share, work, quick.work(synthetic.view())),
