@@ -358,6 +358,16 @@ def test_a_start_that_was_not_tried_for_is_not_written_down(graph, tmp_path):
         assert not (tmp_path / "state").exists()
 
 
+def test_a_trial_is_probed_at_its_end_alone(graph, monkeypatch):
+    """Nobody looks at how its start would have done; the run that is shipped has that probe in its history."""
+    probed = []
+    accuracy = Probe.accuracy
+    monkeypatch.setattr(Probe, "accuracy", lambda self, view: probed.append(1) or accuracy(self, view))
+    history = run(graph, epochs=6, probe_every=6).provenance.history
+    assert history["probe_epoch"] == [0, 6]
+    assert len(probed) == 2 + 2
+
+
 @pytest.mark.parametrize("epochs", [0, 5])
 def test_a_short_run_is_not_preceded_by_trials(epochs, graph):
     runs = Runs()

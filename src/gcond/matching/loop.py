@@ -24,7 +24,7 @@ class Run:
     is the validation accuracy of the graph as it would be shipped, taken before the first epoch, every
     ``probe_every`` epochs and after the last one, whatever ended it. The state with the best probe is what is kept, of
     equal ones the later; where nothing is probed, the last state is. The probe of the start is for the record: it is
-    neither kept nor counted by ``patience``.
+    neither kept nor counted by ``patience``, and a ``trial`` goes without.
     """
 
     def __init__(
@@ -108,13 +108,13 @@ class Run:
     def go(self) -> None:
         """Run to the end; afterwards :attr:`synthetic` is in the state to keep."""
         self._tell("on_start")
-        if not self.probes:  # a run that is taken up again has had this one
+        if not self.probes and not self.trial:  # a run that is taken up again has had this one; a trial has no record
             self._take_probe()
         while self.epoch < self.epochs and not self.reason:
             self._one_epoch()
         self.reason = self.reason or "all epochs are done"
         self._tell("on_stop")
-        if self._probe is not None and self.probes[-1].epoch < self.epoch:
+        if self._probe is not None and self.epoch > max((probe.epoch for probe in self.probes), default=0):
             # A callback ended it between two probes. What was written down by now does not know of this one, so a run
             # that is taken up again equals one that was never stopped.
             self._look()
