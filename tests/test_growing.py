@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 import torch
@@ -8,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcond import methods
-from gcond.artefact import CondensedGraph
+from gcond.artefact import CondensedGraph, Provenance
 from gcond.budget import nodes_per_class
 from gcond.callbacks import Callback
 from gcond.condensing import condense
 from gcond.errors import GcondError
 from gcond.growing import added_per_class, grow
+from gcond.matching.probe import Probe
 from gcond.matching.structure import PairwiseMLP
 
 QUICK = {"epochs": 3, "outer": 2, "inner": 1, "probe_every": 0}
@@ -194,6 +196,42 @@ def test_provenance(structured, tmp_path):
     grown.save(tmp_path / "grown.safetensors")
     loaded = CondensedGraph.load(tmp_path / "grown.safetensors")
     assert (loaded.sha256, loaded.provenance.grown_from) == (grown.sha256, small.sha256)
+
+
+def test_how_the_first_part_was_made_stays_in_the_file(structured, tmp_path):
+    source, small = structured
+    once = grow(small, on=source, nodes=12, seed=4, epochs=2)
+    twice = grow(once, on=source, nodes=NEW, seed=5, epochs=1, delta=0.2)
+    twice.save(tmp_path / "grown.safetensors")
+    made = CondensedGraph.load(tmp_path / "grown.safetensors").provenance
+    assert (made.seed, made.settings["epochs"], len(made.history["loss"])) == (5, 1, 1)
+    parent, first = made.parent, made.parent["parent"]
+    assert (parent["seed"], parent["settings"]["epochs"], parent["grown_from"]) == (4, 2, small.sha256)
+    assert parent["history"] == once.provenance.history
+    assert first["history"] == small.provenance.history
+    assert first["settings"] == json.loads(json.dumps(small.provenance.settings))
+    assert (first["seed"], first["budget"]["nodes"], first["parent"]) == (0, OLD, {})
+    assert small.provenance.parent == {}
+    with pytest.raises(GcondError, match=r"damaged metadata, provenance\.parent"):
+        Provenance.from_json(made.to_json() | {"parent": {"budget": "many"}})
+    old = {key: value for key, value in made.to_json().items() if key != "parent"}
+    assert Provenance.from_json(old).parent == {}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("options", [{}, {"delta": 0.6}, {"sparsify": "shrink"}])
+def test_probes_look_at_the_graph_that_is_shipped(kept, options, make_graph, monkeypatch):
+    """The old edges with the δ that they were made with, the new ones with their own."""
+    source = make_graph()
+    small = condense(source, nodes=OLD, **quick("gcond", delta=0.05 if kept else 0.999))
+    assert bool(small.num_edges) == kept
+    seen = []
+    monkeypatch.setattr(Probe, "accuracy", lambda self, view: seen.append(view.inputs.adjacency) or 0.5)
+    grown = grow(small, on=source, nodes=NEW, **{"probe_every": 3, "delta": 0.05} | options)
+    shipped = grown.adjacency()
+    assert len(seen) == 2
+    torch.testing.assert_close(seen[-1], shipped)
+    assert torch.equal(seen[0][:OLD, :OLD], shipped[:OLD, :OLD])
 
 
 def test_files_names_and_callbacks(structured, tmp_path):

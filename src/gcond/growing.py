@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from gcond.models.base import Parameters
 from gcond.resources import peak_rss_mb
 from gcond.seeding import generator
 from gcond.settings import as_dict
+from gcond.sparse import Adjacency
 from gcond.task import Task
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def grow(
     The features of the new nodes are learned by matching gradients with the source graph ``on``, which must be the
     one that ``condensed`` was made from; their connections come from the trained Φ, with the batch statistics
     that it was finished with. Features, labels and edges of the old nodes stay bit for bit, and come first. The
-    settings are those that ``condensed`` was made with, but for ``options``.
+    settings are those that ``condensed`` was made with, but for ``options``; the provenance keeps the old ones, with
+    seed and history, as its ``parent``.
     """
     small = condensed if isinstance(condensed, CondensedGraph) else CondensedGraph.load(condensed)
     seed = settings.whole_number(seed, "seed")
@@ -108,6 +110,7 @@ def grow(
         scores=(),  # they were of another graph
         gcond_version=__version__,
         grown_from=small.sha256,
+        parent=made.as_parent(),
     )
     return dataclasses.replace(result, provenance=provenance)
 
@@ -162,7 +165,7 @@ def _learn(
     phi = _trained(structure, small)
     synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone())
     synthetic = synthetic.to(task.train.y.device)
-    run = _features_alone(method).learn(task, synthetic, callbacks, start=init)
+    run = _features_alone(method).learn(task, synthetic, callbacks, start=init, ship=_joined(method, small))
     task.notes.start, task.notes.history = init, run.history
     return _join(small, synthetic.finish(method.ship))
 
@@ -206,6 +209,21 @@ def _trained(structure: Structure, small: CondensedGraph) -> Parameters:
     if {key: (tensor.shape, tensor.dtype) for key, tensor in small.structure.items()} != expected:
         raise GcondError("the weights of the structure are missing or of another shape: condense the graph again")
     return {key: tensor.clone() for key, tensor in small.structure.items()}
+
+
+def _joined(method: GradientMatching, small: CondensedGraph) -> Callable[[Adjacency], Adjacency]:
+    """A' as :func:`_join` leaves it, to be probed: what ``method`` keeps of new edges, and the old ones as they are."""
+    old = small.adjacency()
+    count = small.num_nodes
+
+    def ship(adjacency: Adjacency) -> Adjacency:
+        kept = method.ship(adjacency)
+        if isinstance(kept, Tensor):
+            kept = kept.clone()
+            kept[:count, :count] = old.to(kept.device) if isinstance(old, Tensor) else 0.0
+        return kept
+
+    return ship
 
 
 def _join(small: CondensedGraph, grown: CondensedGraph) -> CondensedGraph:

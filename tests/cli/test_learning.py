@@ -234,7 +234,14 @@ def test_growing(workspace, gcond):
     assert "9, 3 of them new" in shown
     assert CondensedGraph.load("b.safetensors").provenance.settings["epochs"] == 2
     assert gcond("evaluate", found["out"], "--on", workspace.source, "--runs", 1, "--set", "epochs=2").code == 0
-    assert parsed(gcond("inspect", found["out"], "--json"))["grown_from"] == small.sha256
+    inspected = parsed(gcond("inspect", found["out"], "--json"))
+    assert inspected["grown_from"] == small.sha256
+    assert inspected["parent"]["history"] == small.provenance.history
+    again = ("grow", found["out"], "--on", workspace.source, "--nodes", 12, "--seed", 8, "--set", "epochs=1")
+    twice = parsed(gcond(*again, "--json"))["out"]
+    shown = " ".join(gcond("inspect", twice).out.split())
+    assert f"sha256 {found['grown_from'][:12]}…, {small.num_nodes} nodes, seed 0, 4 epochs from" in shown
+    assert shown.index("sha256 ", shown.index("grown from")) < shown.index(found["grown_from"][:12])
 
 
 def test_growing_uses_the_setting_of_the_file(workspace, gcond):

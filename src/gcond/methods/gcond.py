@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -198,8 +198,13 @@ class GradientMatching(Method):
         start: str = "",
         trial: bool = False,
         tried: bool = False,
+        ship: Callable[[Adjacency], Adjacency] | None = None,
     ) -> Run:
-        """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source."""
+        """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source.
+
+        Probes look at A' as ``ship`` leaves it, :meth:`ship` by default; the other names are those of
+        :class:`~gcond.matching.loop.Run`.
+        """
         model, classes, y = self.model(), task.num_classes, synthetic.y
         sizes = torch.bincount(y, minlength=classes)
         weight = sizes / sizes.max() if self.class_weights else torch.ones(classes, device=y.device)
@@ -224,7 +229,7 @@ class GradientMatching(Method):
                     train_backbone(model, theta, optimiser, small.detached(), classes=classes, steps=self.inner)
 
         def probe() -> float:
-            return quick.accuracy(synthetic.view(self.ship))
+            return quick.accuracy(synthetic.view(ship or self.ship))
 
         quick = Probe(task.val, classes, task.seed)
         work = self.outer * (
