@@ -22,7 +22,6 @@ from gcond.device import choose_device
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
 from gcond.matching.initial import Init, initial_features
-from gcond.matching.memory import check_memory
 from gcond.matching.structure import NoStructure, PairwiseMLP, Structure
 from gcond.matching.synthetic import Synthetic
 from gcond.methods.gcond import GCond, GradientMatching
@@ -159,8 +158,8 @@ def _learn(
 ) -> CondensedGraph:
     y = torch.cat([small.y, task.labels])
     structure = method.structure_for(task)
-    check_memory(task, structure, len(y))
     init = method.init if method.init != "auto" else START
+    method.check_memory(task, structure, len(y), init)
     x = _start_beside(small, task, init)
     phi = _trained(structure, small)
     synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone())

@@ -45,6 +45,9 @@ class DCGraph(GradientMatching):
     def structure_for(self, task: Task) -> Structure:
         return NoStructure()
 
+    def source_hops(self) -> int:
+        return 0
+
     def source_view(self, task: Task) -> View:
         train = task.train
         rows = take_rows(train.inputs.x, train.nodes)

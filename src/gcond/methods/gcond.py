@@ -17,7 +17,7 @@ from gcond.callbacks.base import Callback
 from gcond.errors import DivergedError
 from gcond.matching.distance import Distance, distance
 from gcond.matching.gradients import by_columns, class_gradients
-from gcond.matching.initial import Init, initial_features, root_mean_square
+from gcond.matching.initial import HOPS, Init, initial_features, root_mean_square
 from gcond.matching.inner import train_backbone
 from gcond.matching.loop import Run
 from gcond.matching.memory import check_memory
@@ -139,6 +139,10 @@ class GradientMatching(Method):
         """What of the source is matched."""
         return task.train
 
+    def source_hops(self) -> int:
+        """How far the features of the whole source are propagated before they are matched."""
+        return 0 if self.sampling == "always" else self.model().precomputed
+
     def turns(self) -> Schedule:
         """Which of X' and Φ learns when."""
         return Schedule("joint")
@@ -162,10 +166,16 @@ class GradientMatching(Method):
     def start(self, task: Task, init: Init) -> Synthetic:
         """X' and Φ before anything is learned."""
         structure = self.structure_for(task)
-        check_memory(task, structure, int(task.quota.sum()))
+        self.check_memory(task, structure, int(task.quota.sum()), init)
         x = initial_features(task, init)
         phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
         return Synthetic(x, task.labels, structure, phi, self.rates(x)).to(task.train.y.device)
+
+    def check_memory(self, task: Task, structure: Structure, nodes: int, init: Init) -> None:
+        """Refuse a condensation to ``nodes`` nodes from the start ``init`` that does not fit into memory."""
+        hops = {self.source_hops(), HOPS if init == "propagated-means" else 0}
+        probe_hops = Probe.model.precomputed if self.probe_every else 0
+        check_memory(task, structure, nodes, self.model(), hops=hops, probe_hops=probe_hops)
 
     def tries_starts(self) -> bool:
         """Whether there are several starts, a way to tell which is better, and time to."""
