@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcond.coarsening import (
-    AtLeast,
     averages,
     coarsen_by_heavy_edges,
     coarsen_by_variation,
@@ -21,6 +20,7 @@ from gcond.coarsening import (
     smooth_signals,
 )
 from reference import coarsening as reference
+from reference.coarsening import AtLeast
 
 
 def start(rows, columns):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from gcond import methods
 from gcond.callbacks import Callback
 from gcond.cli import condense as command_line
 from gcond.condensing import DEFAULT_METHOD, condense
+from gcond.data import load
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
 from gcond.growing import grow
@@ -44,6 +46,50 @@ def test_pyg_data_is_taken_and_left_alone(make_graph):
     assert result.sha256 == condense(graph, method="random", nodes=9, seed=4).sha256
     for key, value in data.to_dict().items():
         assert torch.equal(value, before[key])
+
+
+def bare_data(graph):
+    """``graph`` as a person may have it: no masks, and every edge in one direction only."""
+    data = graph.to_pyg()
+    for part in ("train", "val", "test"):
+        del data[f"{part}_mask"]
+    data.y = data.y.clamp(min=0)
+    one_way = data.edge_index[0] < data.edge_index[1]
+    data.edge_index, data.edge_weight = data.edge_index[:, one_way], data.edge_weight[one_way]
+    return data
+
+
+@pytest.mark.parametrize("call", [lambda data: condense(data, method="random", nodes=9), Condense("random", nodes=9)])
+def test_what_loading_decided_is_said(call, make_graph):
+    data = bare_data(make_graph(sizes=(60, 60, 60)))
+    notes = load(data).notes
+    assert len(notes) == 2
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        call(data)
+    assert [(each.category, str(each.message)) for each in heard] == [(UserWarning, f"data: {note}") for note in notes]
+
+
+def test_a_source_graph_has_said_it_before(make_graph):
+    graph = load(bare_data(make_graph(sizes=(60, 60, 60))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        condense(graph, method="random", nodes=9)
+
+
+def test_the_setting_and_the_direction_are_passed_on(make_graph):
+    source = make_graph(directed=True)
+    data = source.to_pyg()
+    made = condense(data, method="random", nodes=9, setting="inductive", directed=True).provenance
+    assert (made.setting, made.directed) == ("inductive", True)
+    assert made.source["sha256"] == source.with_setting("inductive").sha256
+    whole = Condense("random", nodes=39, directed=True)(data)
+    assert not torch.equal(*(torch.unique(e, dim=1) for e in (whole.edge_index, whole.edge_index.flip(0))))
+    assert Condense("random", nodes=9, setting="inductive").options["setting"] == "inductive"
+    with pytest.raises(GcondError, match="unknown setting 'deductive'"):
+        condense(data, method="random", nodes=9, setting="deductive")
+    with pytest.raises(GcondError, match="already made undirected"):
+        condense(make_graph(), method="random", nodes=9, directed=True)
 
 
 def test_gcond_is_the_default_here_and_on_the_command_line(make_graph):

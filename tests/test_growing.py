@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 import torch
@@ -8,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcond import methods
-from gcond.artefact import CondensedGraph
+from gcond.artefact import CondensedGraph, Provenance
 from gcond.budget import nodes_per_class
 from gcond.callbacks import Callback
 from gcond.condensing import condense
 from gcond.errors import GcondError
 from gcond.growing import added_per_class, grow
+from gcond.matching.probe import Probe
 from gcond.matching.structure import PairwiseMLP
 
 QUICK = {"epochs": 3, "outer": 2, "inner": 1, "probe_every": 0}
@@ -96,16 +98,26 @@ def test_a_seed_draws_its_own_start(structured):
     assert len(found) == 3
 
 
-def test_new_nodes_do_not_start_where_the_old_ones_did(make_graph):
+@pytest.mark.parametrize("init", ["sample", "k-center", "means", "propagated-means", "noise"])
+@pytest.mark.parametrize("nodes", [OLD + 1, 2 * OLD, 39])
+def test_new_nodes_do_not_start_where_the_old_ones_did(init, nodes, make_graph):
+    """Down to the last labelled node, and also after a second growth."""
     source = make_graph()
-    still = {"lr_features": 1e-12, "init": "sample", "epochs": 1}
-    small = condense(source, method="gcond-x", nodes=OLD, **quick("gcond-x", **still))
-    grown = grow(small, on=source, nodes=2 * OLD)
-    again = condense(source, method="gcond-x", nodes=OLD, **quick("gcond-x", **still))
-    assert torch.equal(again.x, small.x)
-    distance = torch.cdist(grown.x[OLD:], small.x).amin(1)
-    # Drawn from few labelled nodes, some are met again; with one seed for both, all would be.
-    assert int((distance < 1e-6).sum()) < OLD // 2
+    still = {"init": init, "epochs": 0, "probe_every": 0}
+    small = condense(source, method="gcond-x", nodes=OLD, **still)
+    once = grow(small, on=source, nodes=OLD + 1)
+    for old in (small, once) if nodes > OLD + 1 else (small,):
+        x = grow(old, on=source, nodes=nodes).x
+        assert len(torch.unique(x, dim=0)) == nodes
+
+
+def test_starts_are_those_of_the_larger_graph(make_graph):
+    """All labelled nodes of a class are there in the end, each once, whichever the old ones were."""
+    source = make_graph()
+    small = condense(source, method="gcond-x", nodes=OLD, init="sample", epochs=0, probe_every=0)
+    grown = grow(small, on=source, nodes=39)
+    rows = source.x[source.train_mask]
+    assert torch.equal(torch.unique(grown.x, dim=0), torch.unique(rows, dim=0))
 
 
 def test_connections_come_from_the_trained_function(structured):
@@ -186,6 +198,42 @@ def test_provenance(structured, tmp_path):
     assert (loaded.sha256, loaded.provenance.grown_from) == (grown.sha256, small.sha256)
 
 
+def test_how_the_first_part_was_made_stays_in_the_file(structured, tmp_path):
+    source, small = structured
+    once = grow(small, on=source, nodes=12, seed=4, epochs=2)
+    twice = grow(once, on=source, nodes=NEW, seed=5, epochs=1, delta=0.2)
+    twice.save(tmp_path / "grown.safetensors")
+    made = CondensedGraph.load(tmp_path / "grown.safetensors").provenance
+    assert (made.seed, made.settings["epochs"], len(made.history["loss"])) == (5, 1, 1)
+    parent, first = made.parent, made.parent["parent"]
+    assert (parent["seed"], parent["settings"]["epochs"], parent["grown_from"]) == (4, 2, small.sha256)
+    assert parent["history"] == once.provenance.history
+    assert first["history"] == small.provenance.history
+    assert first["settings"] == json.loads(json.dumps(small.provenance.settings))
+    assert (first["seed"], first["budget"]["nodes"], first["parent"]) == (0, OLD, {})
+    assert small.provenance.parent == {}
+    with pytest.raises(GcondError, match=r"damaged metadata, provenance\.parent"):
+        Provenance.from_json(made.to_json() | {"parent": {"budget": "many"}})
+    old = {key: value for key, value in made.to_json().items() if key != "parent"}
+    assert Provenance.from_json(old).parent == {}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("options", [{}, {"delta": 0.6}, {"sparsify": "shrink"}])
+def test_probes_look_at_the_graph_that_is_shipped(kept, options, make_graph, monkeypatch):
+    """The old edges with the δ that they were made with, the new ones with their own."""
+    source = make_graph()
+    small = condense(source, nodes=OLD, **quick("gcond", delta=0.05 if kept else 0.999))
+    assert bool(small.num_edges) == kept
+    seen = []
+    monkeypatch.setattr(Probe, "accuracy", lambda self, view: seen.append(view.inputs.adjacency) or 0.5)
+    grown = grow(small, on=source, nodes=NEW, **{"probe_every": 3, "delta": 0.05} | options)
+    shipped = grown.adjacency()
+    assert len(seen) == 2
+    torch.testing.assert_close(seen[-1], shipped)
+    assert torch.equal(seen[0][:OLD, :OLD], shipped[:OLD, :OLD])
+
+
 def test_files_names_and_callbacks(structured, tmp_path):
     source, small = structured
     small.save(tmp_path / "small.safetensors")
@@ -245,6 +293,18 @@ def test_another_source_is_refused(structured, make_graph):
     _, small = structured
     with pytest.raises(GcondError, match=r"'random-1' is not the graph this was made from \('random-0'\)"):
         grow(small, on=make_graph(seed=1), nodes=NEW)
+
+
+@pytest.mark.parametrize("then", [False, True])
+def test_a_source_that_is_directed_now_and_was_not_then_is_refused(then, make_graph):
+    """With both directions of every edge the tensors are the same: only the mark says how they are meant."""
+    graph = make_graph()
+    first, second = (dataclasses.replace(graph, directed=directed) for directed in (then, not then))
+    small = condense(first, nodes=OLD, **quick("gcond"))
+    now, before = ("undirected", "directed") if then else ("directed", "undirected")
+    with pytest.raises(GcondError, match=f"'random-0' is {now} and was {before} when this was made from it"):
+        grow(small, on=second, nodes=NEW)
+    assert grow(small, on=first, nodes=NEW).provenance.directed == then
 
 
 @pytest.mark.parametrize("name", sorted(name for name, cls in methods.available().items() if cls.kind != "learned"))

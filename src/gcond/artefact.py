@@ -12,6 +12,7 @@ from typing import (
     Annotated,
     Any,
     NotRequired,  # pydantic takes the standard ones from Python 3.12 on
+    cast,
 )
 
 import torch
@@ -62,6 +63,20 @@ class Cost(TypedDict, total=False):
     peak_rss_mb: float
 
 
+class Parent(TypedDict, total=False):
+    """How the graph that another one was grown from was made: what is not of the source or of the method."""
+
+    settings: dict[str, Any]
+    seed: int
+    budget: Size
+    cost: Cost
+    history: dict[str, list[float]]
+    start: str
+    gcond_version: str
+    grown_from: str
+    parent: Parent
+
+
 class Recorded(TypedDict):
     """A :class:`gcond.evaluation.Score` as the file keeps it."""
 
@@ -104,6 +119,13 @@ class Provenance:
     """Where X' started, for methods that choose that themselves."""
     grown_from: str = ""
     """sha256 of the condensed graph that this one was grown from, if it was; seed and history are of the growth."""
+    parent: Parent = field(default_factory=Parent)
+    """How that graph was made: :meth:`as_parent` of its provenance, with a parent of its own if it was grown too."""
+
+    def as_parent(self) -> Parent:
+        """What is of this condensation alone, for the file of what is grown from it."""
+        values = self.to_json()
+        return cast(Parent, {key: values[key] for key in Parent.__annotations__})
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -47,25 +47,8 @@ class Rule(Protocol):
         """The level is over: node i is now ``step[i]``, of ``size`` nodes."""
 
 
-@dataclass
-class AtLeast:
-    """The rule of plain coarsening: ``target`` nodes, or as near above it as contractions get."""
-
-    nodes: int
-    target: int
-
-    def admit(self, members: Array) -> Array:
-        return members[: self.nodes - self.target + 1]
-
-    def merge(self, members: Array) -> None:
-        self.nodes -= len(members) - 1
-
-    def follow(self, step: Array, size: int) -> None:
-        pass
-
-
 @dataclass(frozen=True)
-class Coarsening:
+class Coarsened:
     """Where every node went, and what it cost."""
 
     cluster: Array
@@ -79,9 +62,7 @@ class Coarsening:
         return float(np.prod([1 + sigma for sigma in self.variations]) - 1)
 
 
-def coarsen_by_variation(
-    weights: scipy.sparse.csr_matrix, rule: Rule, signals: Array, level_ratio: float
-) -> Coarsening:
+def coarsen_by_variation(weights: scipy.sparse.csr_matrix, rule: Rule, signals: Array, level_ratio: float) -> Coarsened:
     """Merge neighbourhoods of the smallest local variation, level by level, for as long as ``rule`` lets any.
 
     ``weights`` is symmetric [N, N] without a diagonal; ``signals`` [N, K] span the subspace to preserve. A level takes
@@ -93,7 +74,7 @@ def coarsen_by_variation(
         basis = l_orthonormal(weights, signals)
         sets = neighbourhood_sets(weights, basis, mass, rule, level_ratio)
         if not sets:
-            return Coarsening(cluster, variations)
+            return Coarsened(cluster, variations)
         step, size = numbering(sets, len(mass))
         variations.append(l_norm(weights, basis - averages(basis, step, mass, size)[step]))
         signals = averages(signals, step, mass, size)
@@ -102,13 +83,13 @@ def coarsen_by_variation(
         rule.follow(step, size)
 
 
-def coarsen_by_heavy_edges(weights: scipy.sparse.csr_matrix, rule: Rule, level_ratio: float) -> Coarsening:
+def coarsen_by_heavy_edges(weights: scipy.sparse.csr_matrix, rule: Rule, level_ratio: float) -> Coarsened:
     """Merge the ends of heavy edges, level by level, for as long as ``rule`` lets any: O(E log E) a level."""
     cluster = np.arange(weights.shape[0])
     while True:
         sets = heavy_edge_sets(weights, rule, level_ratio)
         if not sets:
-            return Coarsening(cluster)
+            return Coarsened(cluster)
         step, size = numbering(sets, weights.shape[0])
         weights, cluster = contract(weights, step, size), step[cluster]
         rule.follow(step, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from gcond.device import choose_device
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
 from gcond.methods.base import Method
+from gcond.setting import Setting
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -48,6 +50,8 @@ def condense(
     ratio: str | float | None = None,
     nodes: int | None = None,
     seed: int = 0,
+    setting: Setting | None = None,
+    directed: bool = False,
     device: str = "auto",
     recipe: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
@@ -61,16 +65,28 @@ def condense(
     those of ``recipe``, a TOML file or the name of a recipe that comes with gcond, such as ``"cora"``. The same seed
     gives the same tensors.
 
+    ``setting`` and ``directed`` say how ``graph`` is read, as for :func:`gcond.load`. What was decided or repaired
+    there (a split that was drawn, one-way edges that got their reverse) is said as a ``UserWarning`` each; a
+    ``SourceGraph`` has said it in its ``notes`` before.
+
     Methods that learn tell ``callbacks`` (:mod:`gcond.callbacks`) what happens. With ``checkpoint`` they write
     their state to that file every half a minute and at the end; with ``resume`` they go on from it if it is there.
     The file stays: remove it once the result is saved. Other methods take one step and do none of this.
     """
-    graph = load(graph)
+    graph = _loaded(graph, setting, directed)
     seed = settings.whole_number(seed, "seed")
     chosen = method_for(method, options, recipe)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
     listeners = [*checkpoints(checkpoint, resume), *callbacks]
     return chosen.condense(graph, budget, seed, choose_device(device), listeners)
+
+
+def _loaded(graph: SourceGraph | Data | str | Path, setting: Setting | None, directed: bool) -> SourceGraph:
+    """``graph`` as it is asked for; what loading it found is said, unless the caller did the loading."""
+    found = load(graph, setting=setting, directed=directed)
+    for note in () if isinstance(graph, SourceGraph) else found.notes:
+        warnings.warn(f"{found.name}: {note}", UserWarning, stacklevel=3)
+    return found
 
 
 def checkpoints(checkpoint: str | Path | None, resume: bool) -> list[Checkpoint]:

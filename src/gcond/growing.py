@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
 from torch import Tensor
 
 from gcond import __version__, methods, settings
@@ -21,7 +22,6 @@ from gcond.device import choose_device
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
 from gcond.matching.initial import Init, initial_features
-from gcond.matching.memory import check_memory
 from gcond.matching.structure import NoStructure, PairwiseMLP, Structure
 from gcond.matching.synthetic import Synthetic
 from gcond.methods.gcond import GCond, GradientMatching
@@ -29,6 +29,7 @@ from gcond.models.base import Parameters
 from gcond.resources import peak_rss_mb
 from gcond.seeding import generator
 from gcond.settings import as_dict
+from gcond.sparse import Adjacency
 from gcond.task import Task
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def grow(
     The features of the new nodes are learned by matching gradients with the source graph ``on``, which must be the
     one that ``condensed`` was made from; their connections come from the trained Φ, with the batch statistics
     that it was finished with. Features, labels and edges of the old nodes stay bit for bit, and come first. The
-    settings are those that ``condensed`` was made with, but for ``options``.
+    settings are those that ``condensed`` was made with, but for ``options``; the provenance keeps the old ones, with
+    seed and history, as its ``parent``.
     """
     small = condensed if isinstance(condensed, CondensedGraph) else CondensedGraph.load(condensed)
     seed = settings.whole_number(seed, "seed")
@@ -107,6 +109,7 @@ def grow(
         scores=(),  # they were of another graph
         gcond_version=__version__,
         grown_from=small.sha256,
+        parent=made.as_parent(),
     )
     return dataclasses.replace(result, provenance=provenance)
 
@@ -155,15 +158,36 @@ def _learn(
 ) -> CondensedGraph:
     y = torch.cat([small.y, task.labels])
     structure = method.structure_for(task)
-    check_memory(task, structure, len(y))
     init = method.init if method.init != "auto" else START
-    x = initial_features(task, init)
+    method.check_memory(task, structure, len(y), init)
+    x = _start_beside(small, task, init)
     phi = _trained(structure, small)
     synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone())
     synthetic = synthetic.to(task.train.y.device)
-    run = _features_alone(method).learn(task, synthetic, callbacks, start=init)
+    run = _features_alone(method).learn(task, synthetic, callbacks, start=init, ship=_joined(method, small))
     task.notes.start, task.notes.history = init, run.history
     return _join(small, synthetic.finish(method.ship))
+
+
+def _start_beside(small: CondensedGraph, task: Task, init: Init) -> Tensor:
+    """Where the new nodes start, float32 [n, d]: as in a graph of the whole size, less what the old nodes stand for.
+
+    Each old node takes the start of its class that is nearest, the sum of all distances being least. So no new node
+    starts where an old one is, while there are starts enough that differ.
+    """
+    present = torch.bincount(small.y, minlength=task.num_classes)
+    whole = dataclasses.replace(task, quota=torch.where(task.quota > 0, task.quota + present, 0))
+    x = initial_features(whole, init)
+    parts = []
+    for label in task.quota.nonzero().squeeze(1).tolist():
+        starts, old = x[whole.labels == label], small.x[small.y == label]
+        # Not by a matrix product, so that equal rows are at 0; doubles hold the square of any feature.
+        near = torch.cdist(old.double(), starts.double(), compute_mode="donot_use_mm_for_euclid_dist")
+        _, taken = linear_sum_assignment(near.numpy())
+        free = torch.ones(len(starts), dtype=torch.bool)
+        free[torch.from_numpy(taken)] = False
+        parts.append(starts[free])
+    return torch.cat(parts)
 
 
 def _features_alone(method: GradientMatching) -> GradientMatching:
@@ -186,6 +210,21 @@ def _trained(structure: Structure, small: CondensedGraph) -> Parameters:
     return {key: tensor.clone() for key, tensor in small.structure.items()}
 
 
+def _joined(method: GradientMatching, small: CondensedGraph) -> Callable[[Adjacency], Adjacency]:
+    """A' as :func:`_join` leaves it, to be probed: what ``method`` keeps of new edges, and the old ones as they are."""
+    old = small.adjacency()
+    count = small.num_nodes
+
+    def ship(adjacency: Adjacency) -> Adjacency:
+        kept = method.ship(adjacency)
+        if isinstance(kept, Tensor):
+            kept = kept.clone()
+            kept[:count, :count] = old.to(kept.device) if isinstance(old, Tensor) else 0.0
+        return kept
+
+    return ship
+
+
 def _join(small: CondensedGraph, grown: CondensedGraph) -> CondensedGraph:
     """``grown`` with everything among the first nodes as it is in ``small``."""
     new = (grown.edge_index >= small.num_nodes).any(0)
@@ -205,9 +244,12 @@ def _origin(made: Provenance, on: SourceGraph | Data | str | Path) -> SourceGrap
             f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
             "its tensors, its split or its setting differ, and growing needs the same"
         )
+    if graph.directed != made.directed:
+        now, then = ("directed" if each else "undirected" for each in (graph.directed, made.directed))
+        raise GcondError(f"'{graph.name}' is {now} and was {then} when this was made from it: load it as {then}")
     return graph
 
 
 def _own_seed(small: CondensedGraph, seed: int) -> int:
-    """A seed for this growth alone: with the first one's, new nodes would start where the old ones did."""
+    """A seed for this growth alone: with the first one's, the same would be drawn again."""
     return int.from_bytes(hashlib.sha256(f"{small.sha256} {seed}".encode()).digest()[:4], "little")

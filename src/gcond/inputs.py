@@ -82,6 +82,11 @@ class Inputs:
             self._propagated[key] = self._propagate(form, hops)
         return self._propagated[key]
 
+    @property
+    def kept_hops(self) -> set[int]:
+        """The hops of what :meth:`features` has made so far and keeps."""
+        return {hops for _, hops in self._propagated}
+
     def _propagate(self, form: Form, hops: int) -> Matrix | Chain:
         operator: Adjacency = getattr(self, form)
         if isinstance(self.x, SparseMatrix):

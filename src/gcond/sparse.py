@@ -150,7 +150,9 @@ class SparseMatrix:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """``[n, m] @ [m, k] -> [n, k]``, or one product for each of ``[R, m, k]``."""
-        return _SparseProduct.apply(dense, self)
+        if _differentiated(dense):
+            return _SparseProduct.apply(dense, self)
+        return _product(dense, self)  # the same numbers: an autograd function binds its signature at every call
 
     def __repr__(self) -> str:
         return f"SparseMatrix(shape={self.shape}, nnz={self.nnz}, dtype={self.dtype})"
@@ -161,13 +163,7 @@ class _SparseProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(dense: Tensor, matrix: SparseMatrix) -> Tensor:  # type: ignore[override]
-        if dense.dim() == 2:
-            return multiply(matrix.csr, dense)
-        # One product a run, so that a run's numbers do not depend on how many are stacked beside it.
-        out = dense.new_empty(dense.shape[0], matrix.shape[0], dense.shape[2])
-        for run, columns in enumerate(dense):
-            out[run] = multiply(matrix.csr, columns)
-        return out
+        return _product(dense, matrix)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, SparseMatrix], output: Tensor) -> None:  # type: ignore[override]
@@ -182,6 +178,21 @@ class _SparseProduct(torch.autograd.Function):
         stacked = dense.movedim(in_dims[0], 0)
         product = _SparseProduct.apply(stacked.reshape(-1, *stacked.shape[-2:]), matrix)
         return product.reshape(*stacked.shape[:-2], *product.shape[-2:]), 0
+
+
+def _differentiated(dense: Tensor) -> bool:
+    """Whether autograd, or a transform of ``torch.func``, follows what is done with ``dense``."""
+    return (dense.requires_grad and torch.is_grad_enabled()) or torch._C._are_functorch_transforms_active()
+
+
+def _product(dense: Tensor, matrix: SparseMatrix) -> Tensor:
+    if dense.dim() == 2:
+        return multiply(matrix.csr, dense)
+    # One product a run, so that a run's numbers do not depend on how many are stacked beside it.
+    out = dense.new_empty(dense.shape[0], matrix.shape[0], dense.shape[2])
+    for run, columns in enumerate(dense):
+        out[run] = multiply(matrix.csr, columns)
+    return out
 
 
 def multiply(csr: Tensor, dense: Tensor) -> Tensor:

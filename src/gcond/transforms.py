@@ -11,6 +11,7 @@ from torch_geometric.transforms import BaseTransform
 from gcond.budget import parse_ratio
 from gcond.condensing import DEFAULT_METHOD, condense, method_for
 from gcond.errors import GcondError
+from gcond.setting import Setting
 
 
 class Condense(BaseTransform):
@@ -20,7 +21,8 @@ class Condense(BaseTransform):
     >>> Compose([NormalizeFeatures(), Condense(ratio="2.6%")])(data)
 
     The arguments are those of :func:`gcond.condense`, but for callbacks and checkpoints. The input is left as it
-    is; the result is that of :meth:`gcond.CondensedGraph.to_pyg`.
+    is; the result is that of :meth:`gcond.CondensedGraph.to_pyg`. What reading it took (a split that was drawn, one-way
+    edges that got their reverse) is said as a ``UserWarning`` each.
     """
 
     def __init__(
@@ -30,6 +32,8 @@ class Condense(BaseTransform):
         ratio: str | float | None = None,
         nodes: int | None = None,
         seed: int = 0,
+        setting: Setting | None = None,
+        directed: bool = False,
         device: str = "auto",
         recipe: str | Path | None = None,
         **options: Any,
@@ -41,7 +45,14 @@ class Condense(BaseTransform):
         method_for(method, options, recipe)  # refuses what cannot be, before there is any data
         self.method = method
         self.budget = {"ratio": ratio} if nodes is None else {"nodes": nodes}
-        self.options = {"seed": seed, "device": device, "recipe": recipe, **options}
+        self.options = {
+            "seed": seed,
+            "setting": setting,
+            "directed": directed,
+            "device": device,
+            "recipe": recipe,
+            **options,
+        }
 
     def forward(self, data: Data) -> Data:
         """The condensed graph of ``data``."""

@@ -396,10 +396,12 @@ KILLER = """
 """
 
 
-def test_killed_ten_times_and_resumed_gives_the_same_file(make_graph, tmp_path):
+@pytest.mark.parametrize("init", ["sample", "auto"])
+def test_killed_ten_times_and_resumed_gives_the_same_file(init, make_graph, tmp_path):
     graph = make_graph()
     graph.save(tmp_path / "source")
     options = QUICK | TURNS | {"method": "gcond", "nodes": 9, "seed": 3, "epochs": 24, "probe_every": 4, "patience": 0}
+    options |= {"init": init}
     places = [tmp_path / name for name in ("source", "checkpoint", "out")]
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILLER), *map(str, places), json.dumps(options)],

@@ -47,6 +47,18 @@ def test_the_work_keeps_its_name_so_that_the_time_left_can_be_told(make_graph):
     assert max(len(detail) for *_, detail in heard.ticks) < 40
 
 
+def test_trials_are_named_by_what_they_try(make_graph):
+    """Under one name the second would go back from all done to none, and the time left could not be told."""
+    heard = Heard()
+    options = QUICK | {"epochs": 6, "outer": 2, "probe_every": 2, "init": "auto"}
+    condense(make_graph(), nodes=6, callbacks=[Progress(heard.tick, name="gcond")], **options)
+    names = list(dict.fromkeys(what for what, *_ in heard.ticks))
+    assert names == ["gcond, trying sample", "gcond, trying propagated-means", "gcond"]
+    for name in names:
+        counts = [(done, total) for what, done, total, _ in heard.ticks if what == name]
+        assert counts == [(i + 1, counts[0][1]) for i in range(counts[0][1])]
+
+
 def test_an_early_end_is_noted(make_graph):
     class Stop(Callback):
         def on_epoch(self, run):
@@ -85,7 +97,14 @@ def test_numbers_of_any_size_stay_short():
     for loss in (0.0, 1e-9, 123456.789, float("nan")):
         heard = Heard()
         run = SimpleNamespace(
-            epoch=0, epochs=1, steps=1, step=1, loss=loss, probes=2 * [Probed(1, 1.0)], best_accuracy=1.0
+            epoch=0,
+            epochs=1,
+            steps=1,
+            step=1,
+            loss=loss,
+            probes=2 * [Probed(1, 1.0)],
+            best_accuracy=1.0,
+            trial=False,
         )
         Progress(heard.tick).on_step(run)
         assert len(heard.ticks[0][3]) < 40

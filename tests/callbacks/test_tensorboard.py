@@ -54,6 +54,26 @@ def test_a_run_that_goes_on_is_logged_once(make_graph, tmp_path):
     assert events(folder)["loss"] == [(i + 1, pytest.approx(loss)) for i, loss in enumerate(losses)]
 
 
+def test_a_run_that_begins_again_is_logged_once(make_graph, tmp_path):
+    """Interrupted before its first checkpoint, so that there is nothing to go on from."""
+    pytest.importorskip("tensorboard")
+
+    class Broken(Callback):
+        def on_epoch(self, run):
+            if run.epoch == 3:
+                raise InterruptedError
+
+    graph, place, folder = make_graph(), tmp_path / "run.checkpoint", tmp_path / "log"
+    with pytest.raises(InterruptedError):
+        condense(graph, nodes=6, callbacks=[Checkpoint(place), TensorBoard(folder), Broken()], **QUICK)
+    assert not place.exists()
+    result = condense(graph, nodes=6, callbacks=[Checkpoint(place, resume=True), TensorBoard(folder)], **QUICK)
+    history, logged = result.provenance.history, events(folder)
+    assert [step for step, _ in logged["loss"]] == [1, 2, 3, 4]
+    assert logged["loss"] == [(i + 1, pytest.approx(loss)) for i, loss in enumerate(history["loss"])]
+    assert [step for step, _ in logged["probe/validation accuracy"]] == history["probe_epoch"]
+
+
 def test_without_the_extra_it_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(GcondError, match=r"pip install 'gcond\[tensorboard\]'"):

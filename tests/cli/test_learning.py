@@ -89,6 +89,33 @@ def test_facts_of_a_history(workspace):
     }
     made.history.update(probe=[0.7, 0.6, 0.5])
     assert learned_facts(made)["best probe"] == "60.0 % validation accuracy after epoch 4"
+    assert learned_facts(made)["start probe"] == "70.0 %, better than anything learned from it: epochs=0 gives that"
+    made.history.update(probe=[0.6, 0.6, 0.5])
+    assert "start probe" not in learned_facts(made)
+
+
+def test_a_start_that_was_better_is_said(workspace, gcond, monkeypatch):
+    worse = iter([0.9, *[0.5] * 99])
+    monkeypatch.setattr("gcond.matching.probe.Probe.accuracy", lambda self, view: next(worse))
+    words = ("90.0 %, better than anything learned from it", "epochs=0 with init=sample gives that")
+    shown = gcond("condense", workspace.source, "--nodes", 6, "-o", OUT, *SET, "init=sample").out
+    assert all(each in shown for each in words)
+    assert all(each in gcond("inspect", OUT).out for each in words)
+
+
+def test_a_structure_without_an_edge_is_said(workspace, gcond):
+    words = "no weight of A' is above delta=0.999: models train on A' = I"
+    argv = ("condense", workspace.source, "--nodes", 6, "-o", OUT, "--force", *SET)
+    assert words in gcond(*argv, "delta=0.999").out
+    assert words in gcond("inspect", OUT).out
+    assert words in gcond("grow", OUT, "--on", workspace.source, "--nodes", 7, "--force").out
+    kept = gcond(*argv, "delta=0").out + gcond("inspect", OUT).out
+    assert "models train on A' = I" not in kept
+    for method in ("gcond-x", "random"):  # no edges, and none were to be
+        options = ("epochs=1",) if method == "gcond-x" else ()
+        plain = gcond(*argv[: -len(SET)], "--method", method, *(("--set", *options) if options else ()))
+        assert plain.code == 0
+        assert "models train on" not in plain.out + gcond("inspect", OUT).out
 
 
 def test_recipes_and_settings_on_top(workspace, gcond):
@@ -207,7 +234,14 @@ def test_growing(workspace, gcond):
     assert "9, 3 of them new" in shown
     assert CondensedGraph.load("b.safetensors").provenance.settings["epochs"] == 2
     assert gcond("evaluate", found["out"], "--on", workspace.source, "--runs", 1, "--set", "epochs=2").code == 0
-    assert parsed(gcond("inspect", found["out"], "--json"))["grown_from"] == small.sha256
+    inspected = parsed(gcond("inspect", found["out"], "--json"))
+    assert inspected["grown_from"] == small.sha256
+    assert inspected["parent"]["history"] == small.provenance.history
+    again = ("grow", found["out"], "--on", workspace.source, "--nodes", 12, "--seed", 8, "--set", "epochs=1")
+    twice = parsed(gcond(*again, "--json"))["out"]
+    shown = " ".join(gcond("inspect", twice).out.split())
+    assert f"sha256 {found['grown_from'][:12]}…, {small.num_nodes} nodes, seed 0, 4 epochs from" in shown
+    assert shown.index("sha256 ", shown.index("grown from")) < shown.index(found["grown_from"][:12])
 
 
 def test_growing_uses_the_setting_of_the_file(workspace, gcond):

@@ -373,6 +373,47 @@ def test_what_a_callback_stopped_goes_on_when_it_is_restored():
     assert resumed.history == whole.history
 
 
+@pytest.mark.parametrize(("last", "kept"), [(0.9, 4), (0.5, 4), (0.4, 3)])
+def test_a_run_that_is_stopped_between_two_probes_is_probed_at_its_end(last, kept):
+    stop = lambda run: run.stop("enough") if run.epoch == 4 else None  # noqa: E731
+    heard = Recorder(on_epoch=stop)
+    states, run = states_of(
+        lambda callbacks: make_run(9, accuracies=[0.1, 0.5, last], probe_every=3, callbacks=[*callbacks, heard])
+    )
+    assert run.history["probe_epoch"] == [0, 3, 4]
+    assert run.best_accuracy == max(0.5, last)
+    assert_equal(run.synthetic.learned(), states[kept])
+    assert heard.names().count("on_probe") == 2  # those that a run which goes on has had
+
+
+def test_the_probe_at_the_end_of_a_stopped_run_is_not_in_what_goes_on():
+    def make(callbacks=()):
+        accuracies = {0: 0.2, 3: 0.5, 4: 0.9, 6: 0.4, 7: 0.6}
+        synthetic = small_graph()
+        run = Run(
+            synthetic,
+            approaching(synthetic),
+            epochs=7,
+            steps=2,
+            identity="toy",
+            probe=lambda: accuracies[run.epoch],
+            probe_every=3,
+            patience=2,
+            callbacks=callbacks,
+        )
+        return run
+
+    whole, taken = make(), []
+    whole.go()
+    stop = lambda run: run.stop("later") if run.epoch == 4 else None  # noqa: E731
+    make([Recorder(on_epoch=stop, on_stop=lambda run: taken.append(run.snapshot()))]).go()
+    resumed = make([Recorder(on_start=lambda run: run.restore(*taken[0]))])
+    resumed.go()
+    assert_equal(resumed.synthetic.snapshot(), whole.synthetic.snapshot())
+    assert resumed.history == whole.history
+    assert resumed.history["probe_epoch"] == [0, 3, 6, 7]
+
+
 def test_seconds_before_an_interruption_are_counted():
     run = make_run(1)
     run.go()

@@ -126,10 +126,31 @@ def test_asked_for_is_asked_for(make_graph):
         assert isinstance(real_side(backbone(key), view, 3, 0, batches("never", memory=0)), FullBatch)
 
 
-def test_without_a_graph_there_is_nothing_to_sample(make_graph):
+@pytest.mark.parametrize("key", BACKBONES)
+def test_batches_without_a_graph(key, make_graph):
+    """Whole classes give the exact gradients, and small batches average to them."""
+    view, model = make_graph(sizes=(80, 60, 40)).view("train"), backbone(key)
+    bare = View(Inputs(view.inputs.x, Identity()), view.nodes, view.y, view.source_index)
+    parameters = model.init(12, 3, generator(0, "weights"))
+    exact = FullBatch(model, bare, 3).gradients(parameters, "")
+    whole = real_side(model, bare, 3, 0, batches("always"))
+    assert isinstance(whole, SampledBatches)
+    assert_close(whole.gradients(parameters, "0/0"), exact)
+    few = real_side(model, bare, 3, 0, batches("always", batch=10))
+    assert 0 < few.work() < whole.work()
+    first = next(iter(exact))
+    found = torch.stack([few.gradients(parameters, f"0/{t}")[first] for t in range(150)])
+    spread = found.std(0)
+    error = (found.mean(0) - exact[first])[spread > 0] / (spread[spread > 0] / len(found) ** 0.5)
+    assert float(error.abs().mean()) < 1.5  # 0.8 for what is right on average
+
+
+def test_without_a_graph_auto_takes_batches_where_memory_is_short(make_graph):
     view = make_graph().view("train")
     bare = View(Inputs(view.inputs.x, Identity()), view.nodes, view.y, view.source_index)
-    assert isinstance(real_side(backbone("gcn"), bare, 3, 0, batches("always")), FullBatch)
+    assert isinstance(real_side(backbone("gcn"), bare, 3, 0, batches("auto")), FullBatch)
+    assert isinstance(real_side(backbone("gcn"), bare, 3, 0, batches("auto", memory=2000)), SampledBatches)
+    assert isinstance(real_side(backbone("sgc"), bare, 3, 0, batches("auto", memory=0)), FullBatch)
 
 
 def test_memory_says_how_many_classes_go_together(make_graph):

@@ -55,7 +55,32 @@ def test_a_propagated_start_is_refused():
         settings.build(methods.find("dc-graph"), {"init": "propagated-means"}, "method 'dc-graph'")
 
 
-def test_sampling_has_nothing_to_sample(make_graph):
+def test_batches_have_no_neighbours(make_graph):
+    """All nodes of a class at once are the exact gradients; fewer are others, drawn anew for another seed."""
+    graph, other = make_graph(), dataclasses.replace(make_graph(), adjacency=make_graph(seed=1).adjacency)
+    for backbone in ("sgc", "gcn", "sage", "appnp", "cheby"):
+        exact = run(graph, sampling="never", backbone=backbone)
+        whole = run(graph, sampling="always", backbone=backbone)
+        torch.testing.assert_close(whole.x, exact.x, rtol=1e-3, atol=1e-4)
+        few = run(graph, sampling="always", batch=3, backbone=backbone)
+        assert few.sha256 == run(graph, sampling="always", batch=3, backbone=backbone).sha256
+        assert torch.equal(few.x, run(other, sampling="always", batch=3, backbone=backbone).x)
+        assert not torch.allclose(few.x, exact.x, rtol=1e-3, atol=1e-4)
+
+
+def test_auto_takes_batches_where_memory_is_short(make_graph):
     graph = make_graph()
-    found = {run(graph, sampling=sampling, backbone="gcn").x.sum().item() for sampling in ("never", "always", "auto")}
-    assert len(found) == 1
+    found = {
+        (sampling, memory): run(graph, sampling=sampling, memory=memory, batch=3, backbone="gcn").sha256
+        for sampling in ("auto", "always", "never")
+        for memory in ("1KB", "1GB")
+    }
+    assert found["auto", "1KB"] == found["always", "1KB"]
+    assert found["auto", "1GB"] == found["never", "1GB"]
+    assert found["always", "1GB"] != found["never", "1GB"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("fanout", "3,2"), ("fanout_scaled", "false")])
+def test_settings_of_neighbours_are_refused(name, value, make_graph):
+    with pytest.raises(GcondError, match=f"{name} is of neighbours, and dc-graph condenses without any: leave it out"):
+        run(make_graph(), **{name: value})

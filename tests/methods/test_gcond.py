@@ -304,6 +304,13 @@ class Runs(Callback):
             raise KeyboardInterrupt
 
 
+class Stopped(Callback):
+    """Ends a run in its first step, as Ctrl-C does."""
+
+    def on_step(self, run):
+        raise KeyboardInterrupt
+
+
 def test_auto_goes_on_with_the_start_that_probes_better(graph):
     tried = {}
     for init in ("sample", "propagated-means"):
@@ -327,6 +334,38 @@ def test_a_resumed_run_does_not_choose_its_start_again(graph, tmp_path):
     assert len(runs.seen) == 1
     assert runs.seen[0][1] == 2
     assert resumed.sha256 == run(graph, **options).sha256
+
+
+def test_trials_are_not_lost_before_the_first_checkpoint(graph, tmp_path):
+    """Killed after an epoch or in the middle of the first, long before the time for a checkpoint has come."""
+    place = tmp_path / "state"
+    options = {"epochs": 6, "probe_every": 2}
+    whole = run(graph, **options)
+    for breaker in (Stopped(), Runs(stop_after=2)):
+        with pytest.raises(KeyboardInterrupt):
+            run(graph, callbacks=[Checkpoint(place, 1000), breaker], **options)
+        runs = Runs()
+        resumed = run(graph, callbacks=[Checkpoint(place, 1000, resume=True), runs], **options)
+        assert [(start, epoch) for start, epoch, _ in runs.seen] == [(whole.provenance.start, 0)]
+        assert resumed.sha256 == whole.sha256
+        assert resumed.provenance.history == whole.provenance.history
+
+
+def test_a_start_that_was_not_tried_for_is_not_written_down(graph, tmp_path):
+    for options in ({"init": "sample", "epochs": 6}, {"epochs": 5}, {"epochs": 6, "probe_every": 0}):
+        with pytest.raises(KeyboardInterrupt):
+            run(graph, callbacks=[Checkpoint(tmp_path / "state", 1000), Stopped()], **{"probe_every": 2} | options)
+        assert not (tmp_path / "state").exists()
+
+
+def test_a_trial_is_probed_at_its_end_alone(graph, monkeypatch):
+    """Nobody looks at how its start would have done; the run that is shipped has that probe in its history."""
+    probed = []
+    accuracy = Probe.accuracy
+    monkeypatch.setattr(Probe, "accuracy", lambda self, view: probed.append(1) or accuracy(self, view))
+    history = run(graph, epochs=6, probe_every=6).provenance.history
+    assert history["probe_epoch"] == [0, 6]
+    assert len(probed) == 2 + 2
 
 
 @pytest.mark.parametrize("epochs", [0, 5])

@@ -7,8 +7,26 @@ averages weigh a merged node by its ``mass``, and a set that would reduce too fa
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+
+
+@dataclass
+class AtLeast:
+    """The rule of plain coarsening: ``target`` nodes, or as near above it as contractions get."""
+
+    nodes: int
+    target: int
+
+    def admit(self, members):
+        return members[: self.nodes - self.target + 1]
+
+    def merge(self, members):
+        self.nodes -= len(members) - 1
+
+    def follow(self, step, size):
+        pass
 
 
 def dense_laplacian(W):

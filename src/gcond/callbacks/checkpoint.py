@@ -23,6 +23,8 @@ KIND = "checkpoint"
 class Checkpoint(Callback):
     """Writes the run's state to ``path`` every so many ``seconds``, atomically, and at its end.
 
+    And at its beginning, if its start was chosen by trials: they are work too.
+
     With ``resume`` a file that is there already is taken up; it must be of the same method, settings, seed,
     budget and source. Without, it is replaced. Removing it once the result is saved is up to the caller.
     """
@@ -35,9 +37,11 @@ class Checkpoint(Callback):
 
     def on_start(self, run: Run) -> None:
         self._make_place()
+        self._last = time.monotonic()
         if (found := self._read(run.identity)) is not None:
             run.restore(*found)
-        self._last = time.monotonic()
+        elif run.tried:  # whoever takes this up need not choose the start again
+            self.write(run)
 
     def recall_start(self, identity: str) -> str | None:
         self._make_place()

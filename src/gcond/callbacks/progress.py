@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Progress(Callback):
     """Tells ``tick(name, done, total, detail)`` of every outer step, and ``note(sentence)`` of what one should know.
 
-    The total is of all epochs: a run that stops early is quicker than it says. The detail is the loss and, of the
+    The total is of all epochs: a run that stops early is quicker than it says. A trial has a name of its own, by which
+    it counts from its own beginning. The detail is the loss and, of the
     validation probes, the last and the best in per cent.
     """
 
@@ -31,7 +32,8 @@ class Progress(Callback):
             self._note(f"going on after epoch {run.epoch} of at most {run.epochs}")
 
     def on_step(self, run: Run) -> None:
-        self._tick(self._name, run.epoch * run.steps + run.step, run.epochs * run.steps, _figures(run))
+        name = f"{self._name}, trying {run.start}" if run.trial else self._name
+        self._tick(name, run.epoch * run.steps + run.step, run.epochs * run.steps, _figures(run))
 
     def on_retry(self, run: Run) -> None:
         self._note(

@@ -19,7 +19,8 @@ FLUSH_SECONDS = 10
 class TensorBoard(Callback):
     """Writes the loss of every epoch, every probe and the factor on the rates to event files in ``folder``.
 
-    A run that goes on from a checkpoint takes back what was logged after it. Among callbacks it comes after the
+    A run that goes on from a checkpoint takes back what was logged after it, and one that starts, all that is in the
+    folder. Among callbacks it comes after the
     checkpoint, so that it knows where the run starts.
     """
 
@@ -35,9 +36,10 @@ class TensorBoard(Callback):
         self._writer: Any = None
 
     def on_start(self, run: Run) -> None:
-        again = {"purge_step": run.epoch + 1} if run.epoch else {}
+        # Also before any checkpoint: a run that begins again begins its log again.
+        first = run.epoch + 1 if run.epoch or run.probes else 0
         try:
-            self._writer = self._open(str(self._folder), flush_secs=FLUSH_SECONDS, **again)
+            self._writer = self._open(str(self._folder), flush_secs=FLUSH_SECONDS, purge_step=first)
         except OSError as error:
             raise unwritable(self._folder, error) from None
 

@@ -20,7 +20,7 @@ from gcond.cli.common import (
     outcome,
     whole_number,
 )
-from gcond.cli.watching import NOT_WATCHING, Watching, learned_facts
+from gcond.cli.watching import NOT_WATCHING, Watching, learned_facts, structure_facts
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def command(
                 "nodes": f"{found.nodes:,} of {graph.num_nodes:,} ({100 * found.nodes / graph.num_nodes:.2f} %)",
                 "edges": f"{found.edges:,} of {graph.num_edges:,}",
                 "storage": f"{size(found.bytes)} of {size(graph.nbytes)}",
+                **structure_facts(condensed),
                 **learned_facts(provenance),
                 "time": seconds(provenance.cost["wall_seconds"]),
                 "next": f"gcond evaluate {out} --on {source}",

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gcond.cli.common import DEFAULTS, Common, SetOption, check_new_file, flag, outcome, whole_number
-from gcond.cli.watching import NOT_WATCHING, Watching, learned_facts
+from gcond.cli.watching import NOT_WATCHING, Watching, learned_facts, structure_facts
 
 
 def command(
@@ -60,6 +60,7 @@ def command(
                 "method": provenance.method,
                 "nodes": f"{after.nodes:,}, {after.nodes - before.nodes:,} of them new",
                 "edges": f"{after.edges:,}, {after.edges - before.edges:,} of them new",
+                **structure_facts(grown),
                 **learned_facts(provenance),
                 "time": f"{seconds(whole - made.cost.get('wall_seconds', 0))}, {seconds(whole)} in all",
                 "next": f"gcond evaluate {out} --on {on}",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from gcond.cli.common import DEFAULTS, Common, DirectedOption, SettingOption
-from gcond.cli.watching import learned_facts
+from gcond.cli.watching import learned_facts, structure_facts
 from gcond.errors import GcondError
 from gcond.reports.scores import changed
 
@@ -133,6 +133,20 @@ def _from_provenance(provenance: Provenance | None) -> dict[str, Any] | None:
     return known | {"classes": provenance.num_classes}
 
 
+def _ancestors(provenance: Provenance) -> Iterator[str]:
+    """The graphs that it was grown from, the latest first, each with the settings in which it differs from this one."""
+    child = provenance.as_parent()
+    while sha256 := child.get("grown_from"):
+        words, parent = [f"sha256 {sha256[:12]}…"], child.get("parent", {})
+        if parent:  # files that were grown before it was kept have none
+            words += [f"{parent.get('budget', {}).get('nodes')} nodes", f"seed {parent.get('seed')}"]
+            words += [f"{len(parent.get('history', {}).get('loss', ()))} epochs from {parent.get('start')}"]
+            settings = parent.get("settings", {})
+            words += [f"{key}={value}" for key, value in settings.items() if value != provenance.settings.get(key)]
+        yield ", ".join(words)
+        child = parent
+
+
 def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> Any:
     from gcond.reports.tables import facts, percent, seconds
 
@@ -155,8 +169,9 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
             "budget": f"{graph.num_nodes:,} nodes" + (f", {percent(ratio, 2)} %" if ratio is not None else ""),
             "setting": p.setting + (", directed" if p.directed else ""),
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",
-            "grown from": f"sha256 {p.grown_from[:12]}…" if p.grown_from else "",
+            "grown from": "\n".join(_ancestors(p)),
             "started from": p.start,
+            **structure_facts(graph),
             **learned_facts(p),
             "features": str(p.transform.get("kind", "")).replace("none", ""),
             "cost": ", ".join(cost),

@@ -15,7 +15,7 @@ from gcond.cli.common import flag
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
-    from gcond.artefact import Provenance
+    from gcond.artefact import CondensedGraph, Provenance
     from gcond.callbacks import Callback
     from gcond.console import Voice
 
@@ -92,16 +92,28 @@ def learned_facts(provenance: Provenance) -> dict[str, str]:
         return {}
     ran, most = len(history["loss"]), provenance.settings["epochs"]
     found = {"epochs": f"{ran:,}" if ran == most else f"{ran:,} of {most:,}, stopped early"}
-    probes = zip(history.get("probe", ()), history.get("probe_epoch", ()), strict=True)
+    probes = list(zip(history.get("probe", ()), history.get("probe_epoch", ()), strict=True))
     matched = [(accuracy, epoch) for accuracy, epoch in probes if epoch]  # the one of the start is not for keeping
     if matched:
         best, epoch = max(matched)  # of equal ones the later, which is what is kept
         found["best probe"] = f"{percent(best)} % validation accuracy after epoch {epoch:.0f}"
+        at_start = max((accuracy for accuracy, epoch in probes if not epoch), default=best)
+        if at_start > best:
+            again = f"epochs=0 with init={provenance.start}" if provenance.start else "epochs=0"
+            found["start probe"] = f"{percent(at_start)} %, better than anything learned from it: {again} gives that"
     retried = sorted({int(epoch) for epoch in history.get("retried_epoch", ())})
     if retried:
         count, where = len(history["retried_epoch"]), ", ".join(map(str, retried))
         found["retries"] = f"{count} at half the rates, after numbers that were not finite in epoch {where}"
     return found
+
+
+def structure_facts(graph: CondensedGraph) -> dict[str, str]:
+    """What to know of an A' that was learned and has nothing in it."""
+    delta = graph.provenance.settings.get("delta") if graph.provenance is not None else None
+    if delta is None or graph.num_edges:
+        return {}
+    return {"structure": f"no weight of A' is above delta={delta}: models train on A' = I; a smaller delta keeps edges"}
 
 
 def _how_to_go_on(checkpoint: Path) -> str:

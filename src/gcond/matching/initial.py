@@ -14,15 +14,18 @@ from gcond.task import Task
 
 Init = Literal["sample", "k-center", "means", "propagated-means", "noise"]
 
+HOPS = 2
+"""How far ``propagated-means`` looks: as far as the usual models do, GCN with its two layers and SGC."""
 
-def initial_features(task: Task, init: Init, hops: int = 2) -> Tensor:
+
+def initial_features(task: Task, init: Init) -> Tensor:
     """X' to start from, float32 [n, d], its rows in order of class as :attr:`Task.labels` has them.
 
     - ``sample``: labelled nodes of the class, at random without replacement (the paper's choice, but aligned
       with the labels, which the released code's are not);
     - ``k-center``: labelled nodes that cover the class's features, furthest first;
     - ``means``: centres of k-means on the class's features;
-    - ``propagated-means``: the same on features propagated ``hops`` times, ``Â^hops X``, so the graph is in them;
+    - ``propagated-means``: the same on features propagated :data:`HOPS` times, ``Â²X``, so the graph is in them;
     - ``noise``: normal numbers of the scale that features of labelled nodes have.
     """
     stream = generator(task.seed, "initial features")
@@ -31,7 +34,7 @@ def initial_features(task: Task, init: Init, hops: int = 2) -> Tensor:
     if init == "noise":
         scale = feature_scale(task)
         return scale * torch.randn(int(task.quota.sum()), inputs.num_features, generator=stream)
-    propagated = task.train.propagated(hops).cpu() if init == "propagated-means" else None
+    propagated = task.train.propagated(HOPS).cpu() if init == "propagated-means" else None
     parts = []
     for label, count in enumerate(task.quota.tolist()):
         if count == 0:  # a class that gets nothing while a graph is grown

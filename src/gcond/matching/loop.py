@@ -22,9 +22,9 @@ class Run:
 
     ``match(epoch)`` does one epoch on ``synthetic`` and gives the loss of each outer step as it goes; ``probe()``
     is the validation accuracy of the graph as it would be shipped, taken before the first epoch, every
-    ``probe_every`` epochs and after the last one. The state with the best probe is what is kept, of equal ones the
-    later; where nothing is probed, the last state is. The probe of the start is for the record: it is neither kept
-    nor counted by ``patience``.
+    ``probe_every`` epochs and after the last one, whatever ended it. The state with the best probe is what is kept, of
+    equal ones the later; where nothing is probed, the last state is. The probe of the start is for the record: it is
+    neither kept nor counted by ``patience``, and a ``trial`` goes without.
     """
 
     def __init__(
@@ -36,6 +36,8 @@ class Run:
         steps: int,
         identity: str,
         start: str = "",
+        trial: bool = False,
+        tried: bool = False,
         stopwatch: Stopwatch | None = None,
         probe: Callable[[], float] | None = None,
         probe_every: int = 1,
@@ -50,7 +52,11 @@ class Run:
         self.identity = identity
         """What the state belongs to: method, settings, seed, budget, source, version."""
         self.start = start
-        """The start that was chosen, where the method tried several."""
+        """Where X' starts, by name."""
+        self.trial = trial
+        """Whether it is one of the short runs by which a method chooses its start."""
+        self.tried = tried
+        """Whether :attr:`start` was chosen by trials, which are work that an interruption should not undo."""
         self.epoch = 0
         """Epochs done."""
         self.step = 0
@@ -102,12 +108,16 @@ class Run:
     def go(self) -> None:
         """Run to the end; afterwards :attr:`synthetic` is in the state to keep."""
         self._tell("on_start")
-        if not self.probes:  # a run that is taken up again has had this one
+        if not self.probes and not self.trial:  # a run that is taken up again has had this one; a trial has no record
             self._take_probe()
         while self.epoch < self.epochs and not self.reason:
             self._one_epoch()
         self.reason = self.reason or "all epochs are done"
         self._tell("on_stop")
+        if self._probe is not None and self.epoch > max((probe.epoch for probe in self.probes), default=0):
+            # A callback ended it between two probes. What was written down by now does not know of this one, so a run
+            # that is taken up again equals one that was never stopped.
+            self._look()
         if self._best:
             self.synthetic.load_learned(self._best)
 
@@ -172,13 +182,17 @@ class Run:
     def _take_probe(self) -> None:
         if self._probe is None or (self.epoch % self._probe_every and self.epoch < self.epochs):
             return
+        self._look()
+        self._tell("on_probe")
+        self._lose_patience()
+
+    def _look(self) -> None:
+        assert self._probe is not None
         best = self.best_accuracy
         found = Probed(self.epoch, self._probe())
         self.probes.append(found)
         if self.epoch and not found.accuracy < best:  # the first after an epoch has nothing to compare with
             self._best = self.synthetic.learned()
-        self._tell("on_probe")
-        self._lose_patience()
 
     def _lose_patience(self) -> None:
         accuracies = [probe.accuracy for probe in self.probes if probe.epoch]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Generator, Tensor
 
 from gcond.inputs import Chain, Inputs
 from gcond.matching.distance import Gradients
@@ -17,7 +17,7 @@ from gcond.matching.work import BACKWARD, OVERHEAD, step_work
 from gcond.models.base import Model, Parameters
 from gcond.sampling import Fanout, sample
 from gcond.seeding import generator
-from gcond.sparse import SparseMatrix, dense
+from gcond.sparse import SparseMatrix, dense, take_rows
 from gcond.view import View
 
 Sampling = Literal["auto", "never", "always"]
@@ -37,11 +37,10 @@ class Batches:
 
 def real_side(model: Model, view: View, classes: int, seed: int, how: Batches) -> RealSide:
     """Exact while it fits into the memory, else, or where it is asked for, sampled."""
-    structured = isinstance(view.inputs.adjacency, SparseMatrix)
-    if structured and how.sampling == "always":
+    if how.sampling == "always":
         return SampledBatches(model, view, classes, seed, how)
     together = classes_together(model, view, classes, how.memory)
-    if together == 0 and how.sampling == "auto" and structured:
+    if together == 0 and how.sampling == "auto":
         return SampledBatches(model, view, classes, seed, how)
     return FullBatch(model, view, classes, max(1, together))
 
@@ -109,11 +108,16 @@ class FullBatch(RealSide):
 
 
 class SampledBatches(RealSide):
-    """The paper's way for graphs too large for that: a batch of every class, with sampled neighbours."""
+    """The paper's way for graphs too large for that: a batch of every class, with sampled neighbours.
+
+    Where there is no graph, a batch is its own rows alone. Means over a batch, drawn without replacement, are right on
+    average as they are.
+    """
 
     def __init__(self, model: Model, view: View, classes: int, seed: int, how: Batches) -> None:
         self._model = model
         self._inputs = view.inputs
+        self._structured = isinstance(view.inputs.adjacency, SparseMatrix)
         self._by_class = [view.nodes[view.y == label].cpu() for label in range(classes)]
         self._batch = how.batch
         self._fanout = how.fanout
@@ -124,7 +128,7 @@ class SampledBatches(RealSide):
         for nodes in self._by_class:
             reached = float(min(len(nodes), self._batch))
             rows += reached
-            for hop in range(self._model.reach):
+            for hop in range(self._model.reach if self._structured else 0):
                 reached = min(reached * self._fanout.at(hop), float(self._inputs.num_nodes))
                 rows += reached
         classes = len(self._by_class)
@@ -137,9 +141,17 @@ class SampledBatches(RealSide):
         each = []
         for label, nodes in enumerate(self._by_class):
             chosen = nodes[torch.randperm(len(nodes), generator=stream)[: self._batch]]
-            inputs, rows = sample(self._inputs, chosen, self._model.reach, self._fanout, stream)
+            inputs, rows = self._around(chosen, stream)
             each.append(_one_class(self._model, parameters, inputs, rows, torch.full_like(rows, label)))
         return {key: torch.stack([gradients[key] for gradients in each]) for key in each[0]}
+
+    def _around(self, chosen: Tensor, stream: Generator) -> tuple[Inputs, Tensor]:
+        """What a model looks at for the nodes ``chosen`` [m], and where they are in it: int64 [m]."""
+        whole = self._inputs
+        if self._structured:
+            return sample(whole, chosen, self._model.reach, self._fanout, stream)
+        rows = take_rows(whole.x, chosen.to(whole.x.device))
+        return Inputs(rows, whole.adjacency, loops=whole.loops), torch.arange(len(chosen), device=whole.x.device)
 
 
 def _fresh(model: Model, inputs: Inputs, classes: int) -> Parameters:

@@ -85,6 +85,8 @@ class Method(ABC):
     def identify(self, graph: SourceGraph, budget: Budget, seed: int) -> str:
         """A fingerprint of all that the result depends on."""
         parts = [self.name, as_dict(self), graph.sha256, graph.setting, budget.nodes, seed, __version__]
+        if graph.directed:  # the same tensors either way where every edge has its reverse, but A' differs
+            parts.append("directed")
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

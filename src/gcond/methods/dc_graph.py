@@ -38,9 +38,15 @@ class DCGraph(GradientMatching):
         super().__post_init__()
         if self.init in {"auto", "propagated-means"}:
             raise ValueError(f"init must not be {self.init} here: dc-graph condenses without the graph")
+        for name in ("fanout", "fanout_scaled"):
+            if getattr(self, name) != getattr(type(self), name):
+                raise ValueError(f"{name} is of neighbours, and dc-graph condenses without any: leave it out")
 
     def structure_for(self, task: Task) -> Structure:
         return NoStructure()
+
+    def source_hops(self) -> int:
+        return 0
 
     def source_view(self, task: Task) -> View:
         train = task.train

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +17,7 @@ from gcond.callbacks.base import Callback
 from gcond.errors import DivergedError
 from gcond.matching.distance import Distance, distance
 from gcond.matching.gradients import by_columns, class_gradients
-from gcond.matching.initial import Init, initial_features, root_mean_square
+from gcond.matching.initial import HOPS, Init, initial_features, root_mean_square
 from gcond.matching.inner import train_backbone
 from gcond.matching.loop import Run
 from gcond.matching.memory import check_memory
@@ -97,8 +97,9 @@ class GradientMatching(Method):
     probe_every: int = 5
     """Epochs between two validation probes; 0 turns them and early stopping off, and the last state is kept."""
     probe_share: float = 0.3
-    """Probes are rarer where they would be more than this share of the estimated work; the probes of the start, of the
-    last epoch and of ``init=auto`` are not counted."""
+    """Probes are rarer where they would be more than this share of the estimated work (:mod:`gcond.matching.work`).
+    By the clock it may be more, 40 to 50 % on Cora: steps as small as a probe's cost more than their arithmetic. The
+    probes of the start, of the last epoch and of ``init=auto`` come on top."""
     patience: int = 4
     """Stop after so many probes without a better one; 0 never stops early."""
 
@@ -138,6 +139,10 @@ class GradientMatching(Method):
         """What of the source is matched."""
         return task.train
 
+    def source_hops(self) -> int:
+        """How far the features of the whole source are propagated before they are matched."""
+        return 0 if self.sampling == "always" else self.model().precomputed
+
     def turns(self) -> Schedule:
         """Which of X' and Φ learns when."""
         return Schedule("joint")
@@ -154,21 +159,31 @@ class GradientMatching(Method):
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         init = self.init if self.init != "auto" else self.best_start(task, callbacks)
         synthetic = self.start(task, init)
-        run = self.learn(task, synthetic, callbacks, start=init)
+        run = self.learn(task, synthetic, callbacks, start=init, tried=self.tries_starts())
         task.notes.start, task.notes.history = init, run.history
         return synthetic.finish(self.ship)
 
     def start(self, task: Task, init: Init) -> Synthetic:
         """X' and Φ before anything is learned."""
         structure = self.structure_for(task)
-        check_memory(task, structure, int(task.quota.sum()))
+        self.check_memory(task, structure, int(task.quota.sum()), init)
         x = initial_features(task, init)
         phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
         return Synthetic(x, task.labels, structure, phi, self.rates(x)).to(task.train.y.device)
 
+    def check_memory(self, task: Task, structure: Structure, nodes: int, init: Init) -> None:
+        """Refuse a condensation to ``nodes`` nodes from the start ``init`` that does not fit into memory."""
+        hops = {self.source_hops(), HOPS if init == "propagated-means" else 0}
+        probe_hops = Probe.model.precomputed if self.probe_every else 0
+        check_memory(task, structure, nodes, self.model(), hops=hops, probe_hops=probe_hops)
+
+    def tries_starts(self) -> bool:
+        """Whether there are several starts, a way to tell which is better, and time to."""
+        return self.init == "auto" and self.probe_every > 0 and self.epochs > TRIAL_EPOCHS
+
     def best_start(self, task: Task, callbacks: Sequence[Callback] = ()) -> Init:
         """The start from which a few epochs lead furthest, by the validation probe; without probes, the safer one."""
-        if not self.probe_every or self.epochs <= TRIAL_EPOCHS:  # no way to tell, or no time to
+        if not self.tries_starts():
             return STARTS[-1]
         chosen = {callback.recall_start(task.identity) for callback in callbacks}
         if known := [init for init in STARTS if init in chosen]:
@@ -178,13 +193,28 @@ class GradientMatching(Method):
         reached = []
         for init in STARTS:
             try:
-                reached.append(trial.learn(task, trial.start(task, init), followers, start=init).best_accuracy)
+                tried = trial.learn(task, trial.start(task, init), followers, start=init, trial=True)
+                reached.append(tried.best_accuracy)
             except DivergedError:
                 reached.append(0.0)
         return STARTS[reached.index(max(reached))]
 
-    def learn(self, task: Task, synthetic: Synthetic, callbacks: Sequence[Callback] = (), *, start: str = "") -> Run:
-        """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source."""
+    def learn(
+        self,
+        task: Task,
+        synthetic: Synthetic,
+        callbacks: Sequence[Callback] = (),
+        *,
+        start: str = "",
+        trial: bool = False,
+        tried: bool = False,
+        ship: Callable[[Adjacency], Adjacency] | None = None,
+    ) -> Run:
+        """Algorithm 1: bring the class gradients on ``synthetic`` to those on the source.
+
+        Probes look at A' as ``ship`` leaves it, :meth:`ship` by default; the other names are those of
+        :class:`~gcond.matching.loop.Run`.
+        """
         model, classes, y = self.model(), task.num_classes, synthetic.y
         sizes = torch.bincount(y, minlength=classes)
         weight = sizes / sizes.max() if self.class_weights else torch.ones(classes, device=y.device)
@@ -209,7 +239,7 @@ class GradientMatching(Method):
                     train_backbone(model, theta, optimiser, small.detached(), classes=classes, steps=self.inner)
 
         def probe() -> float:
-            return quick.accuracy(synthetic.view(self.ship))
+            return quick.accuracy(synthetic.view(ship or self.ship))
 
         quick = Probe(task.val, classes, task.seed)
         work = self.outer * (
@@ -222,6 +252,8 @@ class GradientMatching(Method):
             steps=self.outer,
             identity=task.identity,
             start=start,
+            trial=trial,
+            tried=tried,
             stopwatch=task.notes.stopwatch,
             probe=probe if self.probe_every else None,
             probe_every=probe_interval(self.probe_every, self.probe_share, work, quick.work(synthetic.view())),
@@ -267,7 +299,8 @@ class GCond(GradientMatching):
     structure_epochs: int = 2
     """Epochs of one turn of Φ, τ₂ (released: 10, so the same share)."""
     delta: float = 0.05
-    """Weights of A' up to this are dropped at the end (paper: 0.01 to 0.5)."""
+    """Weights of A' up to this are dropped at the end (paper: 0.05 for small graphs and 0.01 for large
+    ones, and up to 0.8 in its sweep)."""
     sparsify: Literal["threshold", "shrink"] = "threshold"
     """``threshold`` keeps the others as they are; ``shrink`` is the paper's ReLU(A' - δ)."""
 
