@@ -150,7 +150,7 @@ class SparseMatrix:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """``[n, m] @ [m, k] -> [n, k]``, or one product for each of ``[R, m, k]``."""
-        if _differentiated(dense):
+        if torch.is_grad_enabled():
             return _SparseProduct.apply(dense, self)
         return _product(dense, self)  # the same numbers: an autograd function binds its signature at every call
 
@@ -178,11 +178,6 @@ class _SparseProduct(torch.autograd.Function):
         stacked = dense.movedim(in_dims[0], 0)
         product = _SparseProduct.apply(stacked.reshape(-1, *stacked.shape[-2:]), matrix)
         return product.reshape(*stacked.shape[:-2], *product.shape[-2:]), 0
-
-
-def _differentiated(dense: Tensor) -> bool:
-    """Whether autograd, or a transform of ``torch.func``, follows what is done with ``dense``."""
-    return (dense.requires_grad and torch.is_grad_enabled()) or torch._C._are_functorch_transforms_active()
 
 
 def _product(dense: Tensor, matrix: SparseMatrix) -> Tensor:
