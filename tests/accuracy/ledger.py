@@ -22,9 +22,9 @@ Test accuracy in %, mean ± sample standard deviation over n trainings, by the r
 [the architecture page](architecture.md#evaluation): 2 layers, 256 hidden, 600 epochs, Adam, weight decay 5e-4,
 no dropout, tested with the weights of the best validation epoch (GAT: 16 heads of 16, 3000 epochs, rate 0.001).
 *Paper* is the figure of "Graph Condensation for Graph Neural Networks" (ICLR 2022); *difference* is ours minus it.
-Under each table stands the command that makes it. A reproduction is of 5 graphs × 10 runs unless told otherwise; where n
-is lower, fewer were done (`--seeds`, `--runs`), and `--so-far` shows as much as there is. `make accuracy` measures everything
-again and writes this page; finished runs are kept in `runs/`, so it can be stopped and goes on where it was.
+Under each table stands the command that makes it. A reproduction is of 5 graphs × 10 runs unless told otherwise; where
+n is lower, fewer were done (`--seeds`, `--runs`), and `--so-far` shows as much as there is. `make accuracy` measures
+everything again and writes this page; finished runs are kept in `runs/`, so it can be stopped and goes on where it was.
 """
 
 # The order of the page: each file of docs/results by its name, or by how its name begins.
