@@ -79,6 +79,8 @@ def nas(lab: Lab) -> list[Row]:
         small = lab.condense(lab.method(name), lab.middle)
         found = None if small is None else _search(lab, small)
         whole = found or whole
+        if found is not None and name == "gcond" and not lab.engine.idle:
+            found.save(lab.folder)  # for plots and reports
         tried = 0 if found is None else len(found.architectures)
         agreement = (None, None) if found is None else (found.pearson, found.spearman)
         made = None if small is None or small.provenance is None else small.provenance.cost["wall_seconds"]
@@ -106,11 +108,7 @@ def _search(lab: Lab, small: CondensedGraph) -> SearchResult | None:
         on_progress=lab.on_progress,
     )
     lab.failures.extend(found.failures)
-    if not found.architectures:
-        return None
-    if not lab.engine.idle:
-        found.save(lab.folder)  # of the last method, which is gcond: for plots and reports
-    return found
+    return found if found.architectures else None
 
 
 def _winner(lab: Lab, name: str, found: SearchResult | None, side: Side) -> list[Row]:
