@@ -11,11 +11,12 @@ from collections.abc import Callable
 import scipy.sparse
 import torch
 
-from gcond.artefact import CondensedGraph
-from gcond.features import SPARSE_BELOW
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.graph.features import SPARSE_BELOW
+from gcond.linalg.sparse import SparseMatrix
 from gcond.models.gcn import GCN
-from gcond.sparse import SparseMatrix
-from gcond.training import STACK_BYTES, Recipe, fit, runs_together
+from gcond.training.fit import STACK_BYTES, fit, runs_together
+from gcond.training.recipe import Recipe
 
 ROWS, COLUMNS, WIDTH = 2000, 1500, 256
 

@@ -24,23 +24,24 @@ from pathlib import Path
 import torch
 
 import gcond
-from gcond.budget import nodes_per_class
-from gcond.callbacks.base import Callback
+from gcond.callbacks.callback import Callback
 from gcond.errors import GcondError
-from gcond.graph import SourceGraph
+from gcond.graph.budget import nodes_per_class
+from gcond.graph.source_graph import SourceGraph
+from gcond.linalg.adam import Adam
+from gcond.linalg.sparse import dense
 from gcond.matching.distance import distance
 from gcond.matching.gradients import by_columns, class_gradients
-from gcond.matching.inner import train_backbone
-from gcond.matching.real import real_side
+from gcond.matching.inner_loop import train_backbone
+from gcond.matching.source_side import real_side
 from gcond.matching.synthetic import Synthetic
-from gcond.methods.base import Task
 from gcond.methods.gcond import GCond
+from gcond.methods.method import Task
 from gcond.models.gcn import GCN
-from gcond.optimiser import Adam
-from gcond.resources import peak_rss_mb, reuse_memory
-from gcond.seeding import generator
-from gcond.sparse import dense
-from gcond.training import Recipe, accuracy, fit
+from gcond.runtime.memory import peak_rss_mb, reuse_memory
+from gcond.runtime.seeds import generator
+from gcond.training.fit import accuracy, fit
+from gcond.training.recipe import Recipe
 
 QUICK = "--quick" in sys.argv
 OUTER, INNER, NODES = (4 if QUICK else 20), 15, 70

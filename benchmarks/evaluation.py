@@ -19,9 +19,10 @@ import torch.nn.functional as F
 from torch_geometric.nn import GCNConv
 
 import gcond
+from gcond.graph.labelled_view import View
 from gcond.models.gcn import GCN
-from gcond.training import Recipe, accuracy, fit
-from gcond.view import View
+from gcond.training.fit import accuracy, fit
+from gcond.training.recipe import Recipe
 
 NODES, RUNS = 70, 10
 

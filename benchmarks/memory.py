@@ -19,7 +19,7 @@ import json, sys
 import torch
 torch.set_num_threads(1)
 import gcond
-from gcond.resources import peak_rss_mb
+from gcond.runtime.memory import peak_rss_mb
 
 source, limit, folder, steps = sys.argv[1], sys.argv[2] or None, sys.argv[3], sys.argv[4].split()
 peaks, blocks = {"import torch": peak_rss_mb()}, 0

@@ -16,11 +16,12 @@ from collections.abc import Callable
 import torch
 
 import gcond
-from gcond.architectures import Architectures
-from gcond.evaluation.grid import groups, space
-from gcond.resources import reuse_memory
-from gcond.training import Recipe, fit, runs_together
-from gcond.view import View
+from gcond.evaluation.nas.search_space import groups, space
+from gcond.graph.labelled_view import View
+from gcond.runtime.memory import reuse_memory
+from gcond.training.architectures import Architectures
+from gcond.training.fit import fit, runs_together
+from gcond.training.recipe import Recipe
 
 GRID = {"hops": [2, 10], "alpha": [0.1], "hidden": [16, 64, 256], "activation": list(space("appnp").grid["activation"])}
 NODES = 70

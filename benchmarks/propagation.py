@@ -19,9 +19,9 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from gcond.propagation import _Need, propagate
-from gcond.resources import held_bytes
-from gcond.sparse import SparseMatrix, gcn_normalise
+from gcond.graph.propagation import _Need, propagate
+from gcond.linalg.sparse import SparseMatrix, gcn_normalise
+from gcond.runtime.memory import held_bytes
 
 NODES, EDGES, FEATURES = 169_343, 1_166_243, 128
 

@@ -8,7 +8,8 @@ import hypothesis
 import pytest
 import torch
 
-from gcond.graph import Setting, SourceGraph
+from gcond.graph.learning_setting import Setting
+from gcond.graph.source_graph import SourceGraph
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("gcond", deadline=None)  # a busy machine is not a bug

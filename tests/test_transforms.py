@@ -5,8 +5,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose, NormalizeFeatures
 
-from gcond.condensing import condense
 from gcond.errors import GcondError
+from gcond.methods.condense import condense
 from gcond.transforms import Condense
 
 QUICK = {"epochs": 2, "outer": 2, "inner": 1, "probe_every": 0, "structure_hidden": 8}

@@ -6,9 +6,9 @@
 >>> gcond.evaluate(small, on=graph, models=["gcn"], runs=10)
 
 :func:`gcond.compare` sets methods side by side and :func:`gcond.search` searches architectures;
-:mod:`gcond.callbacks` listens to a condensation, :mod:`gcond.recipes` has the paper's settings,
-:mod:`gcond.engines` does many jobs at a time, and :mod:`gcond.transforms` is for PyG. Names are imported when they
-are first used, so that ``gcond --help`` answers without importing torch.
+:mod:`gcond.callbacks` listens to a condensation, :mod:`gcond.methods.recipe_file` has the paper's settings,
+:mod:`gcond.runtime.engines` does many jobs at a time, and :mod:`gcond.transforms` is for PyG. Names are imported
+when they are first used, so that ``gcond --help`` answers without importing torch.
 """
 
 from __future__ import annotations
@@ -19,33 +19,40 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from gcond.artefact import CondensedGraph as CondensedGraph
-    from gcond.condensing import condense as condense
+    from gcond.condensed.condensed_graph import CondensedGraph as CondensedGraph
     from gcond.data import load as load
     from gcond.errors import GcondError as GcondError
-    from gcond.evaluation import evaluate as evaluate
-    from gcond.evaluation.comparing import compare as compare
-    from gcond.evaluation.nas import search as search
-    from gcond.graph import SourceGraph as SourceGraph
-    from gcond.growing import grow as grow
-    from gcond.propagation import propagate as propagate
-    from gcond.training import Recipe as Recipe
+    from gcond.evaluation.compare import compare as compare
+    from gcond.evaluation.evaluate import evaluate as evaluate
+    from gcond.evaluation.nas.search import search as search
+    from gcond.graph.propagation import propagate as propagate
+    from gcond.graph.source_graph import SourceGraph as SourceGraph
+    from gcond.methods.condense import condense as condense
+    from gcond.methods.grow import grow as grow
+    from gcond.training.recipe import Recipe as Recipe
 
 _HOMES = {
     "load": "gcond.data",
-    "condense": "gcond.condensing",
-    "grow": "gcond.growing",
-    "evaluate": "gcond.evaluation",
-    "compare": "gcond.evaluation.comparing",
-    "search": "gcond.evaluation.nas",
-    "propagate": "gcond.propagation",
-    "CondensedGraph": "gcond.artefact",
-    "SourceGraph": "gcond.graph",
-    "Recipe": "gcond.training",
+    "condense": "gcond.methods.condense",
+    "grow": "gcond.methods.grow",
+    "evaluate": "gcond.evaluation.evaluate",
+    "compare": "gcond.evaluation.compare",
+    "search": "gcond.evaluation.nas.search",
+    "propagate": "gcond.graph.propagation",
+    "CondensedGraph": "gcond.condensed.condensed_graph",
+    "SourceGraph": "gcond.graph.source_graph",
+    "Recipe": "gcond.training.recipe",
     "GcondError": "gcond.errors",
 }
 
-_MODULES = ("callbacks", "engines", "recipes", "transforms")
+_MODULES = {
+    "callbacks": "gcond.callbacks",
+    "engines": "gcond.runtime.engines",
+    "methods": "gcond.methods",
+    "models": "gcond.models",
+    "recipes": "gcond.methods.recipe_file",
+    "transforms": "gcond.transforms",
+}
 
 __all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
 
@@ -54,7 +61,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in _MODULES:
-        return import_module(f"gcond.{name}")
+        return import_module(_MODULES[name])
     raise AttributeError(f"module 'gcond' has no attribute '{name}'")
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from gcond.budget import parse_ratio
-from gcond.condensing import DEFAULT_METHOD, condense, method_for
 from gcond.errors import GcondError
-from gcond.setting import Setting
+from gcond.graph.budget import parse_ratio
+from gcond.graph.learning_setting import Setting
+from gcond.methods.condense import DEFAULT_METHOD, condense, method_for
 
 
 class Condense(BaseTransform):

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gcond.reports.comparison import comparison_table, legend
-from gcond.reports.reproduction import reproduction_table
-from gcond.storage import write_text
+from gcond.reports.comparison_table import comparison_table, legend
+from gcond.reports.reproduction_table import reproduction_table
+from gcond.runtime.files import write_text
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accuracy.measuring import cell, reproduce
-from gcond import recipes
+from gcond.methods import recipe_file as recipes
 
 pytestmark = pytest.mark.accuracy
 

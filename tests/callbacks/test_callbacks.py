@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from gcond.callbacks import Callback
-from gcond.condensing import condense
 from gcond.matching.loop import Run
+from gcond.methods.condense import condense
 
 LEARNED = ["gcond", "gcond-x", "dc-graph"]
 QUICK = {"epochs": 3, "outer": 2, "inner": 1, "hidden": 8, "probe_every": 2, "probe_share": 0.99, "init": "sample"}

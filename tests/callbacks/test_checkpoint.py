@@ -15,14 +15,14 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from gcond.artefact import CondensedGraph
 from gcond.callbacks import Callback, Checkpoint
-from gcond.condensing import condense
+from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
 from gcond.matching.probe import Probe
 from gcond.matching.synthetic import NotFiniteError, Synthetic
-from gcond.storage import read_tensors
-from gcond.training import Recipe
+from gcond.methods.condense import condense
+from gcond.runtime.tensor_file import read_tensors
+from gcond.training.recipe import Recipe
 
 QUICK = {"epochs": 5, "outer": 2, "inner": 2, "hidden": 8, "probe_every": 1, "probe_share": 0.99, "init": "sample"}
 TURNS = {"features_epochs": 2, "structure_epochs": 1, "structure_hidden": 8, "delta": 0.0}
@@ -356,10 +356,10 @@ KILLER = """
     import json, os, random, signal, sys, time
     import torch
     from gcond.callbacks import Callback, Checkpoint
-    from gcond.condensing import condense
-    from gcond.graph import SourceGraph
+    from gcond.methods.condense import condense
+    from gcond.graph.source_graph import SourceGraph
     from gcond.matching.probe import Probe
-    from gcond.training import Recipe
+    from gcond.training.recipe import Recipe
 
     Probe.recipe = Recipe(epochs=3)
     torch.set_num_threads(1)

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from gcond.callbacks import Callback, Checkpoint, Progress
-from gcond.condensing import condense
 from gcond.matching.probe import Probed
+from gcond.methods.condense import condense
 
 QUICK = {"epochs": 4, "outer": 3, "inner": 1, "structure_hidden": 8, "init": "sample"}
 # Probes after every epoch, however much they are of the work.

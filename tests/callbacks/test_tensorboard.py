@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from gcond.callbacks import Callback, Checkpoint, TensorBoard
-from gcond.condensing import condense
 from gcond.errors import GcondError
+from gcond.methods.condense import condense
 
 QUICK = {"epochs": 4, "outer": 2, "inner": 1, "probe_every": 2, "patience": 0, "structure_hidden": 8}
 

@@ -10,7 +10,7 @@ import torch
 
 from cli.workspace import Outcome, Workspace, build_tiny
 from gcond.cli.app import run
-from gcond.condensing import condense
+from gcond.methods.condense import condense
 
 
 @pytest.fixture(scope="session")

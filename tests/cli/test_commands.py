@@ -12,17 +12,17 @@ import torch
 
 from cli.workspace import build_tiny
 from gcond import __version__, methods, models
-from gcond.artefact import CondensedGraph
 from gcond.cli.evaluate import changed, shared_recipe
 from gcond.cli.inspect import distinctions
-from gcond.condensing import condense
-from gcond.evaluation import Score, evaluate
-from gcond.graph import SourceGraph
-from gcond.inputs import Inputs
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.evaluation.evaluate import Score, evaluate
+from gcond.graph.inputs import Inputs
+from gcond.graph.source_graph import SourceGraph
+from gcond.linalg.sparse import matmul
+from gcond.methods.condense import condense
 from gcond.models.gcn import GCN
 from gcond.models.sgc import SGC
-from gcond.sparse import matmul
-from gcond.training import Recipe
+from gcond.training.recipe import Recipe
 
 QUICK = ("--runs", 2, "--set", "epochs=5")
 
@@ -116,7 +116,7 @@ def test_all_means_all_beside_other_names(names, workspace, gcond, monkeypatch):
         seen.extend(model.name for model in models)
         return evaluate(*args, models=models[:1], **options)
 
-    monkeypatch.setattr("gcond.evaluation.evaluate", record)
+    monkeypatch.setattr("gcond.evaluation.evaluate.evaluate", record)
     assert gcond("evaluate", workspace.small, "--on", workspace.source, "--models", names, *QUICK).code == 0
     assert seen == sorted(models.available())
 
@@ -195,7 +195,7 @@ def test_trials_are_resumed(workspace, gcond, monkeypatch):
     def never(*_, **__):
         raise AssertionError("a finished trial was trained again")
 
-    monkeypatch.setattr("gcond.evaluation.protocol.fit", never)
+    monkeypatch.setattr("gcond.evaluation.evaluate.fit", never)
     assert parsed(gcond(*argv)) == first
 
 
@@ -259,7 +259,7 @@ def test_a_file_that_changed_meanwhile_gets_no_scores(workspace, gcond, monkeypa
         other.save(workspace.small)
         return scores
 
-    monkeypatch.setattr("gcond.evaluation.evaluate", slow)
+    monkeypatch.setattr("gcond.evaluation.evaluate.evaluate", slow)
     outcome = gcond("evaluate", workspace.small, "--on", workspace.source, *QUICK)
     assert outcome.code == 0
     assert "±" in outcome.out
@@ -385,8 +385,10 @@ def test_propagation_runs_where_it_is_told_to(workspace, gcond, monkeypatch):
         seen.append((adjacency.device.type, tuple(adjacency.shape), tuple(x.shape), options["hops"]))
         return torch.zeros(60, 8)
 
-    monkeypatch.setattr("gcond.device.choose_device", lambda name: torch.device("meta" if name == "auto" else name))
-    monkeypatch.setattr("gcond.propagation.propagate", propagate)
+    monkeypatch.setattr(
+        "gcond.runtime.device.choose_device", lambda name: torch.device("meta" if name == "auto" else name)
+    )
+    monkeypatch.setattr("gcond.graph.propagation.propagate", propagate)
     for device in ("auto", "cpu"):
         outcome = gcond("propagate", workspace.source, "-o", "h.npy", "--device", device)
         assert outcome.code == 0, outcome.err
@@ -458,7 +460,7 @@ def test_the_demo_compares_every_method_with_the_whole_graph(workspace, gcond, m
         return condense(graph, method=method, **(options | {key: quick[key] for key in known & set(quick)}))
 
     monkeypatch.setattr("gcond.cli.demo.DATASET", str(workspace.source))
-    monkeypatch.setattr("gcond.condensing.condense", short)
+    monkeypatch.setattr("gcond.methods.condense.condense", short)
     monkeypatch.setattr("gcond.cli.demo.NODES", 6)
     monkeypatch.setattr("gcond.cli.demo.RUNS", 2)
     monkeypatch.setattr("gcond.cli.demo.RECIPE", {"epochs": 3})

@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from gcond.artefact import CondensedGraph
+from gcond.condensed.condensed_graph import CondensedGraph
 
 LITTLE = ("--seeds", "2", "--runs", "2", "--train", "epochs=5", "--workers", "1")
 

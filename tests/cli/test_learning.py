@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from cli.workspace import build_tiny
-from gcond.artefact import CondensedGraph
 from gcond.callbacks.checkpoint import checkpoint_of
-from gcond.cli.watching import learned_facts
-from gcond.condensing import condense
-from gcond.graph import SourceGraph
-from gcond.growing import grow
+from gcond.cli.learning_options import learned_facts
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.graph.source_graph import SourceGraph
+from gcond.methods.condense import condense
+from gcond.methods.grow import grow
 
 QUICK = {"epochs": 4, "outer": 2, "inner": 1, "probe_every": 2, "structure_hidden": 8}
 SET = ("--set", *(f"{key}={value}" for key, value in QUICK.items()))
@@ -304,7 +304,7 @@ def test_the_bar_keeps_one_piece_of_work(workspace, gcond, monkeypatch):
     def progress(self, what):
         yield lambda what, done, total, detail="": seen.append((what, done, total, detail))
 
-    monkeypatch.setattr("gcond.console.Voice.progress", progress)
+    monkeypatch.setattr("gcond.cli.voice.Voice.progress", progress)
     assert gcond("condense", workspace.source, "--nodes", 6, "-o", OUT, *SET).code == 0
     assert [(what, done, total) for what, done, total, _ in seen] == [("gcond", i + 1, 8) for i in range(8)]
     assert all("loss" in detail and "val" in detail for *_, detail in seen)

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from gcond.artefact import CondensedGraph
-from gcond.evaluation import nas
-from gcond.graph import SourceGraph
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.evaluation.nas import search as nas
+from gcond.graph.source_graph import SourceGraph
 
 GRID = ("--grid", "hidden=3,8", "hops=1,2")
 QUICK = (*GRID, "--runs", 2, "--workers", 1, "--set", "epochs=4")

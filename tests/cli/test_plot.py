@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cli.workspace import build_tiny
-from gcond.condensing import condense
+from gcond.methods.condense import condense
 from reports.runfolder import comparison, search
 
 OPTIONS = {"epochs": 2, "outer": 2, "inner": 1, "structure_hidden": 8, "init": "sample", "delta": 0.08}

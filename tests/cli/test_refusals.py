@@ -649,7 +649,7 @@ def test_a_full_disk(argv, stage, workspace, gcond, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if stage == "before":
-        monkeypatch.setattr("gcond.storage.os.open", full)
+        monkeypatch.setattr("gcond.runtime.files.os.open", full)
     else:
         monkeypatch.setattr("safetensors.torch.save_file", full)
     before = workspace.contents()
@@ -675,6 +675,6 @@ def test_a_bug_keeps_its_traceback(workspace, gcond, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("this is a bug")
 
-    monkeypatch.setattr("gcond.statistics.describe", broken)
+    monkeypatch.setattr("gcond.condensed.statistics.describe", broken)
     with pytest.raises(RuntimeError, match="this is a bug"):
         gcond("inspect", workspace.small)

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from gcond import load
-from gcond.artefact import CondensedGraph
-from gcond.cli.common import Common
-from gcond.reproduction import lab
-from gcond.reproduction.lab import Lab
+from gcond.cli.common_options import Common
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.reproduction import experiment_setup as lab
+from gcond.reproduction.experiment_setup import Lab
 
 
 def test_without_a_table_they_are_listed(gcond):

@@ -121,7 +121,7 @@ def test_an_interrupt_in_the_middle(workspace, gcond, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt  # what Ctrl-C becomes; a process started in the background ignores the signal itself
 
-    monkeypatch.setattr("gcond.evaluation.protocol.fit", interrupted)
+    monkeypatch.setattr("gcond.evaluation.evaluate.fit", interrupted)
     before = workspace.contents()
     outcome = gcond("evaluate", workspace.small, "--on", workspace.source)
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "gcond: interrupted\n")

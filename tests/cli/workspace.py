@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
-from gcond.graph import SourceGraph
-from gcond.storage import read_tensors, write_tensors
+from gcond.graph.source_graph import SourceGraph
+from gcond.runtime.tensor_file import read_tensors, write_tensors
 
 NODES, FEATURES, CLASSES = 60, 8, 3
 

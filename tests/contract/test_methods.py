@@ -11,16 +11,16 @@ import torch
 from torch_geometric.utils import subgraph
 
 from gcond import methods
-from gcond.artefact import CondensedGraph
 from gcond.callbacks import Callback, Checkpoint
-from gcond.condensing import condense
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.config.settings import as_dict
 from gcond.errors import GcondError
-from gcond.features import compact
+from gcond.graph.features import compact
+from gcond.linalg.sparse import SparseMatrix, dense
 from gcond.matching.probe import Probe
-from gcond.settings import as_dict
-from gcond.sparse import SparseMatrix, dense
-from gcond.storage import read_tensors
-from gcond.training import Recipe
+from gcond.methods.condense import condense
+from gcond.runtime.tensor_file import read_tensors
+from gcond.training.recipe import Recipe
 
 # Settings that make a run short, for whichever of them a method has; probe_every=0 turns validation off.
 QUICK = {"epochs": 4, "hidden": 8, "outer": 2, "inner": 1, "probe_every": 0, "structure_hidden": 16, "delta": 0.0}

@@ -10,10 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcond import models, settings
+from gcond import models
+from gcond.config import settings
 from gcond.errors import GcondError
-from gcond.models.base import ACTIVATIONS
-from gcond.seeding import generator
+from gcond.models.model import ACTIVATIONS
+from gcond.runtime.seeds import generator
 
 FEATURES, CLASSES = 12, 3
 
@@ -158,8 +159,8 @@ def test_activation_is_checked_without_settings_too(cls):
 
 @given(st.sampled_from(sorted(models.available())), st.integers(1, 4), st.integers(1, 40), st.integers(1, 6))
 def test_weights_fit_any_sizes(name, layers, features, classes):
-    from gcond.inputs import Inputs
-    from gcond.sparse import Identity
+    from gcond.graph.inputs import Inputs
+    from gcond.linalg.sparse import Identity
 
     model = models.find(name)(layers=layers, hidden=3)
     p = model.init(features, classes, generator(0, "weights"))

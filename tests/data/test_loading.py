@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 import gcond
 from gcond.errors import GcondError
-from gcond.graph import SourceGraph
+from gcond.graph.source_graph import SourceGraph
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_foreign_metadata_is_refused(key, tmp_path, make_graph):
 
     path = tmp_path / "g.safetensors"
     make_graph().save(path)
-    from gcond.storage import read_tensors
+    from gcond.runtime.tensor_file import read_tensors
 
     metadata = read_tensors(path)[1] | {key: 3.5}
     save_file(load_file(path), path, {"gcond": json.dumps(metadata)})

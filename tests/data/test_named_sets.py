@@ -18,11 +18,11 @@ from torch_geometric.transforms import NormalizeFeatures
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 import gcond
+from gcond.condensed.statistics import describe
 from gcond.data.catalogue import DATASETS, catalogue
 from gcond.data.planetoid import NumbersOnly
 from gcond.errors import GcondError
-from gcond.sparse import SparseMatrix
-from gcond.statistics import describe
+from gcond.linalg.sparse import SparseMatrix
 
 HERE = [dataset.name for dataset in DATASETS.values() if dataset.raw]
 

@@ -147,6 +147,6 @@ def test_foreign_bytes(content, tmp_path):
 
 def test_more_than_fits_is_refused_before_it_is_read(save, monkeypatch):
     path = save()
-    monkeypatch.setattr("gcond.data.memory.available_bytes", lambda: 100)
+    monkeypatch.setattr("gcond.data.size_check.available_bytes", lambda: 100)
     with pytest.raises(GcondError, match="GB of memory"):
         gcond.load(path)

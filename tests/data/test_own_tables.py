@@ -8,8 +8,8 @@ import torch
 from pyarrow import csv, parquet
 
 import gcond
+from gcond.condensed.statistics import describe
 from gcond.errors import GcondError
-from gcond.statistics import describe
 
 NODES = {
     "id": ["a", "b", "c", "d", "e", "f"],
@@ -258,6 +258,6 @@ def test_missing_tables(save, kind):
 
 def test_table_that_cannot_fit(save, kind, monkeypatch):
     folder = save(kind=kind)
-    monkeypatch.setattr("gcond.data.memory.available_bytes", lambda: 10)
+    monkeypatch.setattr("gcond.data.size_check.available_bytes", lambda: 10)
     with pytest.raises(GcondError, match="GB of memory"):
         gcond.load(folder)

@@ -16,8 +16,8 @@ from pyarrow import csv, parquet
 
 import gcond
 from gcond.errors import GcondError
-from gcond.graph import SourceGraph
-from gcond.sparse import SparseMatrix
+from gcond.graph.source_graph import SourceGraph
+from gcond.linalg.sparse import SparseMatrix
 
 relaxed = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 number = st.floats(-1e6, 1e6, width=32)

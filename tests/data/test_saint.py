@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from torch_geometric.datasets import Flickr
 
 import gcond
+from gcond.condensed.statistics import describe
 from gcond.errors import GcondError
-from gcond.statistics import describe
 
 N = 12
 ROLE = {"tr": list(range(6)), "va": [6, 7, 8], "te": [9, 10, 11]}
@@ -120,6 +120,6 @@ def test_bad_features(feats, message, folder):
 
 
 def test_the_header_is_enough_to_refuse_what_cannot_fit(folder, monkeypatch):
-    monkeypatch.setattr("gcond.data.memory.available_bytes", lambda: 100)
+    monkeypatch.setattr("gcond.data.size_check.available_bytes", lambda: 100)
     with pytest.raises(GcondError, match=r"feats\.npy' \(12 by 4\) needs"):
         gcond.load(folder)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import RidgeClassifier
 
 import gcond
-from gcond.data.synthetic import PRESETS, Synthetic, parse
+from gcond.data.generator import PRESETS, Synthetic, parse
 from gcond.errors import GcondError
-from gcond.sparse import SparseMatrix, gcn_normalise
+from gcond.linalg.sparse import SparseMatrix, gcn_normalise
 
 
 def homophily(graph):

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gcond.evaluation.advice import advise
-from gcond.evaluation.comparing import break_even, paired_p_value
-from gcond.evaluation.comparison import Comparison, Line
-from gcond.evaluation.summary import Summary
+from gcond.evaluation.compare import break_even, paired_p_value
+from gcond.results.comparison import Comparison, Line
+from gcond.results.source_summary import Summary
 
 SOURCE = Summary("city", "0" * 64, "transductive", 1000, 5000, 10, 2, None, (50, 50), 100_000)
 WHOLE = Line(

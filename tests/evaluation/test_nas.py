@@ -13,16 +13,18 @@ import pytest
 import torch
 
 import gcond
-from gcond.artefact import CondensedGraph
-from gcond.engines import Engine, Outcome, open_engine
+from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import DivergedError, GcondError
-from gcond.evaluation import evaluate, nas, nas_jobs
-from gcond.evaluation.grid import PAPER, groups, parse_grid, space
-from gcond.evaluation.nas_result import SIDES, SearchResult
-from gcond.graph import SourceGraph
+from gcond.evaluation.evaluate import evaluate
+from gcond.evaluation.nas import search as nas
+from gcond.evaluation.nas import stack_jobs as nas_jobs
+from gcond.evaluation.nas.search_space import PAPER, groups, parse_grid, space
+from gcond.graph.source_graph import SourceGraph
 from gcond.models.appnp import APPNP
 from gcond.models.gcn import GCN
-from gcond.training import Recipe
+from gcond.results.search import SIDES, SearchResult
+from gcond.runtime.engines import Engine, Outcome, open_engine
+from gcond.training.recipe import Recipe
 
 GRID = {"hops": [1, 2], "hidden": [3, 8], "activation": ["relu", "sigmoid"]}
 QUICK = {"epochs": 8, "validate_every": 3}

@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 import torch
 
-from gcond.condensing import condense
+from gcond.condensed.statistics import describe
 from gcond.errors import GcondError
-from gcond.evaluation import evaluate
+from gcond.evaluation.evaluate import evaluate
 from gcond.evaluation.thresholds import shipped_delta, threshold_sweep, thresholded, unthresholded
 from gcond.matching.pairs import EPSILON
-from gcond.statistics import describe
+from gcond.methods.condense import condense
 
 QUICK = {"epochs": 5}
 OPTIONS = {"epochs": 2, "outer": 2, "inner": 1, "structure_hidden": 8, "init": "sample", "probe_every": 0}

@@ -9,26 +9,26 @@ import pytest
 import scipy.sparse
 import torch
 
-from gcond.callbacks.base import Callback
-from gcond.inputs import Inputs
+from gcond.callbacks.callback import Callback
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.linalg.adam import Adam
+from gcond.linalg.sparse import SparseMatrix, dense
 from gcond.matching.distance import distance
 from gcond.matching.gradients import class_gradients
-from gcond.matching.inner import train_backbone
-from gcond.matching.real import FullBatch
+from gcond.matching.inner_loop import train_backbone
+from gcond.matching.source_side import FullBatch
 from gcond.matching.structure import FreeStructure, NoStructure, PairwiseMLP
 from gcond.matching.synthetic import Rates, Synthetic
-from gcond.methods.base import Task
 from gcond.methods.gcond import GCond
 from gcond.methods.gcond_x import GCondX
+from gcond.methods.method import Task
 from gcond.models.appnp import APPNP
 from gcond.models.cheby import Cheby
 from gcond.models.gcn import GCN
 from gcond.models.sage import SAGE
 from gcond.models.sgc import SGC
-from gcond.optimiser import Adam
-from gcond.seeding import generator
-from gcond.sparse import SparseMatrix, dense
-from gcond.view import View
+from gcond.runtime.seeds import generator
 from reference import algorithm1
 
 CLASSES = 3

@@ -6,12 +6,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gcond.inputs import Inputs
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.linalg.sparse import gcn_normalise
 from gcond.matching.gradients import class_gradients, linear_class_gradients
 from gcond.models.gcn import GCN
 from gcond.models.sgc import SGC
-from gcond.sparse import gcn_normalise
-from gcond.view import View
 
 CLASSES, FEATURES = 3, 5
 

@@ -12,7 +12,7 @@ from gcond.errors import GcondError
 from gcond.matching.loop import MOST_RETRIES, Run
 from gcond.matching.structure import FreeStructure
 from gcond.matching.synthetic import Rates, Synthetic
-from gcond.seeding import generator
+from gcond.runtime.seeds import generator
 
 EVENTS = ("on_start", "on_step", "on_retry", "on_probe", "on_epoch", "on_stop")
 

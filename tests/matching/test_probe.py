@@ -7,13 +7,13 @@ import dataclasses
 import pytest
 import torch
 
-from gcond.condensing import condense
 from gcond.errors import GcondError
-from gcond.inputs import Inputs
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.linalg.sparse import Identity
 from gcond.matching.probe import Probe, probe_interval
-from gcond.sparse import Identity
-from gcond.training import fit
-from gcond.view import View
+from gcond.methods.condense import condense
+from gcond.training.fit import fit
 
 
 def small(graph, method="herding"):

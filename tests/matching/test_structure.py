@@ -7,8 +7,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from gcond.linalg.sparse import Identity
 from gcond.matching.structure import FreeStructure, NoStructure, PairwiseMLP, sparsify
-from gcond.sparse import Identity
 
 FEATURES = 5
 MADE = [

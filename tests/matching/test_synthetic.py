@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from gcond.linalg.sparse import Identity
 from gcond.matching.structure import FreeStructure, NoStructure, PairwiseMLP, sparsify
 from gcond.matching.synthetic import NotFiniteError, Rates, Synthetic
-from gcond.seeding import generator
-from gcond.sparse import Identity
+from gcond.runtime.seeds import generator
 
 STRUCTURES = {
     "none": NoStructure(),

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcond.condensing import condense
 from gcond.errors import GcondError
-from gcond.graph import SourceGraph
+from gcond.graph.source_graph import SourceGraph
+from gcond.linalg.sparse import dense
 from gcond.methods.coarsening import LabelsKept, finish, shares
-from gcond.sparse import dense
+from gcond.methods.condense import condense
 
 VARIANTS = ("variation-neighbourhoods", "heavy-edge")
 both = pytest.mark.parametrize("variant", VARIANTS)

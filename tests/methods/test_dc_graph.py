@@ -7,12 +7,13 @@ import dataclasses
 import pytest
 import torch
 
-from gcond import methods, settings
-from gcond.condensing import condense
+from gcond import methods
+from gcond.config import settings
 from gcond.errors import GcondError
-from gcond.methods.base import Task
+from gcond.linalg.sparse import Identity, dense
+from gcond.methods.condense import condense
 from gcond.methods.dc_graph import DCGraph
-from gcond.sparse import Identity, dense
+from gcond.methods.method import Task
 
 QUICK = {"epochs": 3, "outer": 3, "inner": 2, "hidden": 8, "probe_every": 0}
 

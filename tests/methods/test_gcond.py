@@ -9,18 +9,19 @@ import pytest
 import scipy.sparse
 import torch
 
-from gcond import methods, settings
-from gcond.artefact import CondensedGraph
+from gcond import methods
 from gcond.callbacks import Callback, Checkpoint
-from gcond.condensing import condense
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.statistics import describe
+from gcond.config import settings
 from gcond.errors import GcondError
-from gcond.inputs import Inputs
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.linalg.sparse import SparseMatrix
 from gcond.matching.probe import Probe
 from gcond.matching.structure import PairwiseMLP, sparsify
+from gcond.methods.condense import condense
 from gcond.methods.gcond import GCond
-from gcond.sparse import SparseMatrix
-from gcond.statistics import describe
-from gcond.view import View
 
 BACKBONES = ["sgc", "gcn", "sage", "appnp", "cheby"]
 QUICK = {"epochs": 2, "outer": 2, "inner": 2, "hidden": 8, "structure_hidden": 8, "probe_every": 0, "delta": 0.0}
@@ -387,7 +388,7 @@ def test_no_epochs_give_the_start(graph):
 
 
 def test_what_does_not_fit_is_refused_before_it_is_begun(graph, monkeypatch):
-    monkeypatch.setattr("gcond.matching.memory.available_bytes", lambda: 1000)
+    monkeypatch.setattr("gcond.matching.memory_estimate.available_bytes", lambda: 1000)
     with pytest.raises(GcondError, match=r"condensing takes about .* GB, and 0\.0 GB are free: ask for fewer nodes"):
         run(graph)
 

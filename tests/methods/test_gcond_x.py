@@ -7,14 +7,15 @@ import dataclasses
 import pytest
 import torch
 
-from gcond import methods, settings
-from gcond.condensing import condense
+from gcond import methods
+from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.matching.distance import distance
 from gcond.matching.gradients import class_gradients
-from gcond.matching.real import FullBatch
+from gcond.matching.source_side import FullBatch
+from gcond.methods.condense import condense
 from gcond.models.sgc import SGC
-from gcond.seeding import generator
+from gcond.runtime.seeds import generator
 
 QUICK = {"epochs": 3, "outer": 3, "inner": 2, "hidden": 8, "probe_every": 0}
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import scipy.stats
 import torch
 
-from gcond.condensing import condense
+from gcond.methods.condense import condense
 
 
 def picks(graph, nodes, seeds):

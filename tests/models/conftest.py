@@ -9,9 +9,9 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from gcond.inputs import Inputs
-from gcond.models.base import Model, Parameters
-from gcond.sparse import Matrix, SparseMatrix
+from gcond.graph.inputs import Inputs
+from gcond.linalg.sparse import Matrix, SparseMatrix
+from gcond.models.model import Model, Parameters
 
 
 @dataclass(frozen=True)

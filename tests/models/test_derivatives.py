@@ -7,8 +7,8 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from gcond import models
-from gcond.inputs import Inputs
-from gcond.models.base import Model
+from gcond.graph.inputs import Inputs
+from gcond.models.model import Model
 
 SMOOTH = [
     cls(**({"hidden": 3, "activation": "tanh"} | ({"heads": 2} if name == "gat" else {})))

@@ -7,16 +7,16 @@ import torch
 import torch_geometric.nn as pyg
 from torch_geometric.utils import scatter
 
-from gcond.inputs import Inputs
+from gcond.graph.inputs import Inputs
+from gcond.linalg.sparse import Identity
 from gcond.models.appnp import APPNP
-from gcond.models.base import ACTIVATIONS
 from gcond.models.cheby import Cheby
 from gcond.models.gat import GAT
 from gcond.models.gcn import GCN
 from gcond.models.mlp import MLP
+from gcond.models.model import ACTIVATIONS
 from gcond.models.sage import SAGE
 from gcond.models.sgc import SGC
-from gcond.sparse import Identity
 
 CLASSES = 4
 WIDE = {"hidden": 9}

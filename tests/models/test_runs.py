@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from gcond import models
-from gcond.inputs import Inputs
-from gcond.sparse import Identity
+from gcond.graph.inputs import Inputs
+from gcond.linalg.sparse import Identity
 
 RUNS = 5
 # Odd sizes, so that slices of a stack start anywhere in memory and vectors have tails.

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gcond.models.base import Model
+from gcond.models.model import Model
 
 Weights = dict[str, Tensor]
 Distance = Callable[[Sequence[Tensor], Sequence[Tensor]], Tensor]

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
-from gcond.inputs import Inputs
-from gcond.sparse import Identity, SparseMatrix
-from gcond.view import View
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.linalg.sparse import Identity, SparseMatrix
 
 
 @dataclass

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from gcond.artefact import CondensedGraph, Provenance
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.provenance import Provenance
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>",

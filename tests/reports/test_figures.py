@@ -18,18 +18,19 @@ import torch
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.text import Text
 
-from gcond.artefact import CondensedGraph, Provenance
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.provenance import Provenance
 from gcond.errors import GcondError
 from gcond.evaluation.thresholds import ThresholdPoint
-from gcond.reports.drawn import joined_pairs
 from gcond.reports.figures import save_figure, style, svg_text
-from gcond.reports.figures.architectures import architectures_figure
-from gcond.reports.figures.balance import balance_figure
-from gcond.reports.figures.budget import budget_figure
-from gcond.reports.figures.curves import curves_figure, kept_probe
-from gcond.reports.figures.embedding import MOST_SOURCE_NODES, embedding_figure, sample_nodes, tsne
-from gcond.reports.figures.graph import graph_figure, layout, pack
-from gcond.reports.figures.threshold import threshold_figure
+from gcond.reports.figures.accuracy_by_budget import budget_figure
+from gcond.reports.figures.accuracy_by_threshold import threshold_figure
+from gcond.reports.figures.architecture_agreement import architectures_figure
+from gcond.reports.figures.class_balance import balance_figure
+from gcond.reports.figures.feature_map import MOST_SOURCE_NODES, embedding_figure, sample_nodes, tsne
+from gcond.reports.figures.graph_drawing import graph_figure, layout, pack
+from gcond.reports.figures.learning_curves import curves_figure, kept_probe
+from gcond.reports.graph_geometry import joined_pairs
 
 NASTY = ("$x_1$ & <b>", "_hidden_", "a$", "100% {}", "\x00\x1f tab\tnew\nline", "''\"", "")
 HISTORY = {"loss": [9.0, 1.0, 0.2], "probe": [0.5, 0.7, 0.7, 0.6], "probe_epoch": [0.0, 1.0, 2.0, 3.0]}

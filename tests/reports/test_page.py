@@ -18,13 +18,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcond.artefact import CondensedGraph
 from gcond.cli.app import app
+from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
-from gcond.reports.page import drawing, read_runs, render_page, words
-from gcond.reports.page.commands import commands_of
-from gcond.reports.page.layout import positions
-from gcond.reports.page.runs import Run
+from gcond.reports.page import graph_data as drawing
+from gcond.reports.page import read_runs, render_page
+from gcond.reports.page import sentences as words
+from gcond.reports.page.node_layout import positions
+from gcond.reports.page.page_runs import Run
+from gcond.reports.page.remake_commands import commands_of
 from reports.runfolder import HOSTILE, comparison, line, score, search, small, write_run
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from gcond.reports.names import clean
-from gcond.reports.page import drawing, read_runs, render_page
+from gcond.reports.display_names import clean
+from gcond.reports.page import graph_data as drawing
+from gcond.reports.page import read_runs, render_page
 from reports.runfolder import HOSTILE, comparison, search, small, write_run
 
 if os.environ.get("CI") != "true":

@@ -8,23 +8,23 @@ import json
 import pytest
 
 import gcond
-from gcond import recipes
 from gcond.data.catalogue import DATASETS
-from gcond.engines.idle import IdleEngine
-from gcond.engines.local import LocalEngine
 from gcond.errors import GcondError
-from gcond.evaluation import evaluate
+from gcond.evaluation.evaluate import evaluate
 from gcond.evaluation.thresholds import DELTAS, ThresholdPoint
 from gcond.methods import find
+from gcond.methods import recipe_file as recipes
 from gcond.models.gcn import GCN
 from gcond.models.sgc import SGC
-from gcond.reproduction import accuracy
-from gcond.reproduction.accuracy import Cell, measure
+from gcond.reproduction import accuracy_tables as accuracy
+from gcond.reproduction.accuracy_tables import Cell, measure
+from gcond.reproduction.drawings import draw, threshold_points
+from gcond.reproduction.experiment_setup import Lab, Row, Scale
 from gcond.reproduction.experiments import EXPERIMENTS
-from gcond.reproduction.lab import Lab, Row, Scale
 from gcond.reproduction.paper import Figure, figure, spelling, tables
-from gcond.reproduction.pictures import draw, threshold_points
-from gcond.reproduction.running import Report, reproduce
+from gcond.reproduction.reproduce import Report, reproduce
+from gcond.runtime.engines.idle import IdleEngine
+from gcond.runtime.engines.local import LocalEngine
 
 TINY = Scale(
     seeds=2, runs=2, epochs=1, train={"epochs": 3}, architectures={"hops": (1, 2), "activation": ("relu", "sigmoid")}

@@ -1,6 +1,6 @@
 """Listeners to a condensation: progress, logging, checkpoints, and whatever a user adds."""
 
-from gcond.callbacks.base import Callback
+from gcond.callbacks.callback import Callback
 from gcond.callbacks.checkpoint import Checkpoint
 from gcond.callbacks.progress import Progress
 from gcond.callbacks.tensorboard import TensorBoard

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond.callbacks.base import Callback
+from gcond.callbacks.callback import Callback
 from gcond.errors import GcondError
-from gcond.storage import FORMAT_VERSION, check_writable, fingerprint, read_tensors, write_tensors
+from gcond.runtime.files import check_writable
+from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gcond.callbacks.base import Callback
+from gcond.callbacks.callback import Callback
 
 if TYPE_CHECKING:
-    from gcond.console import Tick
     from gcond.matching.loop import Run
+    from gcond.runtime.tick import Tick
 
 
 class Progress(Callback):

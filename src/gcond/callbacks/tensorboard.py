@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond.callbacks.base import Callback
+from gcond.callbacks.callback import Callback
 from gcond.errors import GcondError
-from gcond.storage import unwritable
+from gcond.runtime.files import unwritable
 
 if TYPE_CHECKING:
     from gcond.matching.loop import Run

@@ -10,23 +10,11 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, CycloptsError
 
 from gcond import __version__
-from gcond.cli import (
-    catalogue,
-    compare,
-    condense,
-    demo,
-    evaluate,
-    grow,
-    inspect,
-    nas,
-    plot,
-    propagate,
-    report,
-    reproduce,
-)
-from gcond.cli.common import TYPED
-from gcond.cli.parsing import sentence
-from gcond.console import fail
+from gcond.cli import compare, condense, demo, evaluate, grow, inspect, nas, plot, propagate, report, reproduce
+from gcond.cli import listings as catalogue
+from gcond.cli.common_options import TYPED
+from gcond.cli.usage_errors import sentence
+from gcond.cli.voice import fail
 from gcond.errors import GcondError
 
 app = App(

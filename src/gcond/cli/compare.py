@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from gcond.cli.common import (
+from gcond.cli.common_options import (
     DEFAULTS,
     Common,
     DirectedOption,
@@ -21,15 +21,15 @@ from gcond.cli.common import (
     file_stem,
     whole_number,
 )
-from gcond.cli.work import ALONE, Work
+from gcond.cli.engine_options import ALONE, Work
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from gcond.budget import Budget
-    from gcond.graph import SourceGraph
-    from gcond.methods.base import Method
+    from gcond.graph.budget import Budget
+    from gcond.graph.source_graph import SourceGraph
+    from gcond.methods.method import Method
 
 
 def command(
@@ -64,12 +64,12 @@ def command(
     What is done is kept in the run folder: the same command goes on where it was.
     """
     voice = common.start()
-    from gcond import settings
     from gcond.cli.evaluate import named_models
-    from gcond.evaluation.comparing import compare
-    from gcond.reports.comparison import comparison_table, failure_lines, legend
-    from gcond.storage import make_folder, write_text
-    from gcond.training import Recipe
+    from gcond.config import settings
+    from gcond.evaluation.compare import compare
+    from gcond.reports.comparison_table import comparison_table, failure_lines, legend
+    from gcond.runtime.files import make_folder, write_text
+    from gcond.training.recipe import Recipe
 
     for count, option in ((seeds, "--seeds"), (runs, "--runs")):
         if count < 1:
@@ -114,8 +114,8 @@ def command(
 def chosen_methods(names: str, assigned: Mapping[str, str], recipe: str | None) -> list[Method]:
     """The methods of ``gcond methods`` that are asked for, with the settings that concern each."""
     from gcond import methods
-    from gcond.condensing import method_for
-    from gcond.registry import suggest
+    from gcond.config.registry import suggest
+    from gcond.methods.condense import method_for
 
     wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     if not wanted:
@@ -144,7 +144,7 @@ def _concerning(name: str, fields: set[str], assigned: Mapping[str, str]) -> dic
 
 def check_budgets(ratio: str | None, nodes: str | None) -> None:
     """Refuse budgets that no graph could have."""
-    from gcond.budget import parse_ratio
+    from gcond.graph.budget import parse_ratio
 
     if (ratio is None) == (nodes is None):
         raise GcondError("give budgets as either --ratio or --nodes, for example --ratio 1.3%,2.6% or --nodes 35,70")
@@ -157,7 +157,7 @@ def check_budgets(ratio: str | None, nodes: str | None) -> None:
 
 def parse_budgets(graph: SourceGraph, ratio: str | None, nodes: str | None) -> list[Budget]:
     """The budgets on ``graph``, each once."""
-    from gcond.condensing import budget_for
+    from gcond.methods.condense import budget_for
 
     if ratio is not None:
         found = [budget_for(graph, ratio=part) for part in _parts(ratio, "--ratio")]

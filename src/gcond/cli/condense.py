@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from gcond.cli.common import (
+from gcond.cli.common_options import (
     DEFAULTS,
     Common,
     DirectedOption,
@@ -20,11 +20,11 @@ from gcond.cli.common import (
     outcome,
     whole_number,
 )
-from gcond.cli.watching import NOT_WATCHING, Watching, learned_facts, structure_facts
+from gcond.cli.learning_options import NOT_WATCHING, Watching, learned_facts, structure_facts
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
-    from gcond.graph import SourceGraph
+    from gcond.graph.source_graph import SourceGraph
 
 DEFAULT_METHOD = "gcond"
 
@@ -58,11 +58,11 @@ def command(
     With the paper's settings: gcond condense cora --nodes 70 --recipe cora
     """
     voice = common.start()
-    from gcond import settings
-    from gcond.budget import parse_ratio
-    from gcond.condensing import budget_for, condense, method_for
+    from gcond.condensed.statistics import describe
+    from gcond.config import settings
+    from gcond.graph.budget import parse_ratio
+    from gcond.methods.condense import budget_for, condense, method_for
     from gcond.reports.tables import facts, seconds, size
-    from gcond.statistics import describe
 
     # What can be refused without the graph is refused before it is read.
     if (ratio is None) == (nodes is None):

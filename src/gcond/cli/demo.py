@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common
+from gcond.cli.common_options import DEFAULTS, Common
 
 if TYPE_CHECKING:
-    from gcond.artefact import CondensedGraph
-    from gcond.console import Tick
-    from gcond.evaluation import Score
-    from gcond.graph import SourceGraph
-    from gcond.statistics import Statistics
+    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.condensed.statistics import Statistics
+    from gcond.evaluation.evaluate import Score
+    from gcond.graph.source_graph import SourceGraph
+    from gcond.runtime.tick import Tick
 
 # The graph that comes with a package install, at the middle one of the paper's three budgets for it.
 DATASET = "citeseer"
@@ -36,7 +36,7 @@ def command(
     """Condense a citation graph with every method and compare them with the whole graph."""
     voice = common.start()
     from gcond.reports.tables import Table, accuracy, percent, size
-    from gcond.storage import make_folder
+    from gcond.runtime.files import make_folder
 
     make_folder(out)
     graph = common.load(DATASET, voice)
@@ -66,10 +66,10 @@ def _rows(graph: SourceGraph, folder: Path, device: str, tick: Tick) -> list[dic
     """The whole graph first, then what every method made, each with its score."""
     from gcond.callbacks import Progress
     from gcond.cli.condense import default_name
-    from gcond.condensing import condense
-    from gcond.evaluation import evaluate
+    from gcond.condensed.statistics import describe
+    from gcond.evaluation.evaluate import evaluate
     from gcond.methods import available
-    from gcond.statistics import describe
+    from gcond.methods.condense import condense
 
     def score(name: str, trained_on: SourceGraph | CondensedGraph) -> Score:
         def progress(model: str, done: int, total: int) -> None:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common, DirectedOption, SetOption, SettingOption, whole_number
+from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, SetOption, SettingOption, whole_number
 from gcond.errors import GcondError
-from gcond.reports.scores import changed
+from gcond.reports.score_changes import changed
 
 if TYPE_CHECKING:
-    from gcond.artefact import CondensedGraph
-    from gcond.console import Voice
-    from gcond.evaluation import Score
-    from gcond.models.base import Model
+    from gcond.cli.voice import Voice
+    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.evaluation.evaluate import Score
+    from gcond.models.model import Model
 
 _REPORTED = ("model", "mean", "std", "runs", "val_mean")
 
@@ -47,7 +47,7 @@ def command(
     For the reference: gcond evaluate --whole cora
     """
     voice = common.start()
-    from gcond import settings
+    from gcond.config import settings
     from gcond.reports.tables import score_table
 
     assigned = settings.parse_assignments(set_)
@@ -69,7 +69,7 @@ def command(
         source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed)
         record = record and _can_record(small, same, voice)
 
-    from gcond.evaluation import evaluate
+    from gcond.evaluation.evaluate import evaluate
 
     with voice.progress("evaluating") as tick:
         scores = evaluate(
@@ -132,9 +132,10 @@ def named_models(text: str) -> list[str]:
 
 def _prepare(names: Sequence[str], assigned: Mapping[str, str]) -> tuple[list[Model], dict[str, str]]:
     """The models, with what is ``assigned`` to their architecture, and the rest, which is the recipe's."""
-    from gcond import models, settings
-    from gcond.registry import suggest
-    from gcond.training import Recipe
+    from gcond import models
+    from gcond.config import settings
+    from gcond.config.registry import suggest
+    from gcond.training.recipe import Recipe
 
     training = [field.name for field in dataclasses.fields(Recipe)]
     fields = {name: [field.name for field in dataclasses.fields(models.find(name))] for name in names}
@@ -165,7 +166,7 @@ def _list(names: Sequence[str]) -> str:
 
 def _check_places(condensed: Path | None, trials: Path | None) -> None:
     """Refuse places that scores could not be written to before hours are spent on them."""
-    from gcond.storage import check_writable
+    from gcond.runtime.files import check_writable
 
     if trials is not None:
         check_writable(trials)
@@ -177,7 +178,7 @@ def _check_places(condensed: Path | None, trials: Path | None) -> None:
 
 
 def _load_condensed(path: Path) -> CondensedGraph:
-    from gcond.artefact import CondensedGraph
+    from gcond.condensed.condensed_graph import CondensedGraph
 
     return CondensedGraph.load(path)
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common, SetOption, check_new_file, flag, outcome, whole_number
-from gcond.cli.watching import NOT_WATCHING, Watching, learned_facts, structure_facts
+from gcond.cli.common_options import DEFAULTS, Common, SetOption, check_new_file, flag, outcome, whole_number
+from gcond.cli.learning_options import NOT_WATCHING, Watching, learned_facts, structure_facts
 
 
 def command(
@@ -31,11 +31,11 @@ def command(
     For example: gcond grow cora-gcond-35.safetensors --on cora --nodes 70
     """
     voice = common.start()
-    from gcond import settings
-    from gcond.artefact import CondensedGraph
-    from gcond.growing import grow, growable
+    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.condensed.statistics import describe
+    from gcond.config import settings
+    from gcond.methods.grow import grow, growable
     from gcond.reports.tables import facts, seconds
-    from gcond.statistics import describe
 
     watching.check()
     options = settings.parse_assignments(set_)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common, DirectedOption, SettingOption
-from gcond.cli.watching import learned_facts, structure_facts
+from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, SettingOption
+from gcond.cli.learning_options import learned_facts, structure_facts
 from gcond.errors import GcondError
-from gcond.reports.scores import changed
+from gcond.reports.score_changes import changed
 
 if TYPE_CHECKING:
-    from gcond.artefact import CondensedGraph, Provenance
-    from gcond.console import Voice
-    from gcond.graph import SourceGraph
+    from gcond.cli.voice import Voice
+    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.condensed.provenance import Provenance
+    from gcond.graph.source_graph import SourceGraph
 
 
 def command(
@@ -30,9 +31,9 @@ def command(
 ) -> None:
     """Say what a file holds, where it comes from and how well it did."""
     voice = common.start()
-    from gcond.artefact import CondensedGraph
-    from gcond.graph import SourceGraph
-    from gcond.storage import read_metadata_kind
+    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.graph.source_graph import SourceGraph
+    from gcond.runtime.tensor_file import read_metadata_kind
 
     if on is None and (setting is not None or directed):
         option = "--directed" if setting is None else "--setting"
@@ -50,8 +51,8 @@ def command(
 
 
 def _show_source(file: Path, graph: SourceGraph, voice: Voice) -> None:
+    from gcond.condensed.statistics import describe
     from gcond.reports.tables import facts, statistics_table
-    from gcond.statistics import describe
 
     found = describe(graph)
     parts = {part: int(graph.mask(part).sum()) for part in ("train", "val", "test")}  # type: ignore[arg-type]
@@ -82,8 +83,8 @@ def _show_source(file: Path, graph: SourceGraph, voice: Voice) -> None:
 
 
 def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | None, voice: Voice) -> None:
+    from gcond.condensed.statistics import describe
     from gcond.reports.tables import score_table, statistics_table
-    from gcond.statistics import describe
 
     provenance = graph.provenance
     found = describe(graph)

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common, DirectedOption, SetOption, SettingOption, command_line, whole_number
-from gcond.cli.work import ALONE, Work
+from gcond.cli.common_options import (
+    DEFAULTS,
+    Common,
+    DirectedOption,
+    SetOption,
+    SettingOption,
+    command_line,
+    whole_number,
+)
+from gcond.cli.engine_options import ALONE, Work
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from gcond.console import Voice
+    from gcond.cli.voice import Voice
 
 GridOption = Annotated[
     tuple[str, ...],
@@ -61,13 +69,13 @@ def command(
     A search that was stopped goes on when the same command is started again.
     """
     voice = common.start()
-    from gcond import settings
-    from gcond.artefact import CondensedGraph
-    from gcond.evaluation.grid import parse_grid, space
-    from gcond.evaluation.nas import recipes, search
-    from gcond.reports.comparison import failure_lines
-    from gcond.runfolder import check_source
-    from gcond.storage import make_folder
+    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.config import settings
+    from gcond.evaluation.nas.search import recipes, search
+    from gcond.evaluation.nas.search_space import parse_grid, space
+    from gcond.reports.comparison_table import failure_lines
+    from gcond.results.run_folder import check_source
+    from gcond.runtime.files import make_folder
 
     if runs < 1:
         raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
@@ -115,8 +123,8 @@ def command(
 
 def _check_folder(out: Path) -> None:
     """Refuse a place that results could not be written to before hours are spent on them."""
-    from gcond.runfolder import SEARCH
-    from gcond.storage import check_writable
+    from gcond.results.run_folder import SEARCH
+    from gcond.runtime.files import check_writable
 
     if out.exists() and not out.is_dir():
         raise GcondError(f"'{out}' is a file: give a folder with --out")
@@ -126,7 +134,7 @@ def _check_folder(out: Path) -> None:
 def _draw(path: Path, payload: Mapping[str, Any], voice: Voice) -> None:
     try:
         from gcond.reports.figures import save_figure
-        from gcond.reports.figures.architectures import architectures_figure
+        from gcond.reports.figures.architecture_agreement import architectures_figure
 
         figure = architectures_figure(payload)
     except ImportError:

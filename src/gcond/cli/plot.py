@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common, whole_number
+from gcond.cli.common_options import DEFAULTS, Common, whole_number
+from gcond.config.registry import suggest
 from gcond.errors import GcondError
-from gcond.registry import suggest
-from gcond.runfolder import COMPARISON, SEARCH
+from gcond.results.run_folder import COMPARISON, SEARCH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from gcond.console import Voice
+    from gcond.cli.voice import Voice
 
 OF_A_FILE = ("graph", "embedding", "threshold", "curves", "balance")
 OF_A_RUN = {"budget": COMPARISON, "architectures": SEARCH}
@@ -165,7 +165,7 @@ class _Place:
 
     def save(self, figure: Figure, target: Path) -> None:
         from gcond.reports.figures import save_figure
-        from gcond.storage import unwritable
+        from gcond.runtime.files import unwritable
 
         if not self.is_file:
             try:
@@ -223,13 +223,13 @@ def _check_targets(plan: list[_Planned]) -> None:
 
 def _of_run(folder: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]]]:
     def budget() -> Figure:
-        from gcond.reports.figures.budget import budget_figure
+        from gcond.reports.figures.accuracy_by_budget import budget_figure
         from gcond.reports.page.shapes import Comparison, read_json
 
         return budget_figure(read_json(_run_file(folder, "budget"), Comparison))
 
     def architectures() -> Figure:
-        from gcond.reports.figures.architectures import architectures_figure
+        from gcond.reports.figures.architecture_agreement import architectures_figure
         from gcond.reports.page.shapes import Search, read_json
 
         return architectures_figure(read_json(_run_file(folder, "architectures"), Search))
@@ -249,8 +249,8 @@ def _run_file(folder: Path, kind: str) -> Path:
 
 
 def _of_file(path: Path, asked: _Asked, common: Common, voice: Voice) -> list[tuple[str, Callable[[], Figure]]]:
-    from gcond.artefact import CondensedGraph
-    from gcond.reports.names import with_class_names
+    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.reports.display_names import with_class_names
 
     small = CondensedGraph.load(path)
     source = None
@@ -259,19 +259,19 @@ def _of_file(path: Path, asked: _Asked, common: Common, voice: Voice) -> list[tu
         small = with_class_names(small, source.class_names)
 
     def graph() -> Figure:
-        from gcond.reports.figures.graph import graph_figure
+        from gcond.reports.figures.graph_drawing import graph_figure
 
         return graph_figure(small, delta=asked.delta, seed=asked.seed)
 
     def embedding() -> Figure:
-        from gcond.reports.figures.embedding import embedding_figure
+        from gcond.reports.figures.feature_map import embedding_figure
 
         with voice.progress("t-SNE"):
             return embedding_figure(small, source, seed=asked.seed)
 
     def threshold() -> Figure:
         from gcond.evaluation.thresholds import threshold_sweep
-        from gcond.reports.figures.threshold import threshold_figure
+        from gcond.reports.figures.accuracy_by_threshold import threshold_figure
 
         if source is None:
             raise GcondError("it trains on the graph and tests on its source: add --on SOURCE")
@@ -282,12 +282,12 @@ def _of_file(path: Path, asked: _Asked, common: Common, voice: Voice) -> list[tu
         return threshold_figure(points, small=small)
 
     def curves() -> Figure:
-        from gcond.reports.figures.curves import curves_figure
+        from gcond.reports.figures.learning_curves import curves_figure
 
         return curves_figure(small)
 
     def balance() -> Figure:
-        from gcond.reports.figures.balance import balance_figure
+        from gcond.reports.figures.class_balance import balance_figure
 
         return balance_figure(small, source.class_counts().tolist() if source is not None else None)
 

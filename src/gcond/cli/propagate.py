@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common, DirectedOption, Source, check_new_file, flag, whole_number
+from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, Source, check_new_file, flag, whole_number
 from gcond.errors import GcondError
 
 
@@ -28,10 +28,10 @@ def command(
     For example: gcond propagate cora --hops 2 -o cora-2.npy --memory 500MB
     """
     voice = common.start()
-    from gcond.device import choose_device
-    from gcond.propagation import propagate
+    from gcond.graph.propagation import propagate
     from gcond.reports.tables import facts, seconds, size
-    from gcond.resources import parse_bytes, peak_rss_mb
+    from gcond.runtime.device import choose_device
+    from gcond.runtime.memory import parse_bytes, peak_rss_mb
 
     if hops < 0:
         raise GcondError(f"{hops} hops are too few: use --hops 0 or more")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common
+from gcond.cli.common_options import DEFAULTS, Common
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
-    from gcond.console import Voice
-    from gcond.graph import SourceGraph
+    from gcond.cli.voice import Voice
+    from gcond.graph.source_graph import SourceGraph
     from gcond.reports.page import Run
 
 
@@ -34,7 +34,7 @@ def command(
     """
     voice = common.start()
     from gcond.reports.page import read_runs, render_page
-    from gcond.storage import atomic_path, check_writable
+    from gcond.runtime.files import atomic_path, check_writable
 
     _check_out(out, runs)
     check_writable(out)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from gcond.cli.common import DEFAULTS, Common, command_line, flag, whole_number
-from gcond.cli.work import ALONE, Work
+from gcond.cli.common_options import DEFAULTS, Common, command_line, flag, whole_number
+from gcond.cli.engine_options import ALONE, Work
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
-    from gcond.console import Voice
-    from gcond.reproduction.running import Report
+    from gcond.cli.voice import Voice
+    from gcond.reproduction.reproduce import Report
 
 
 def command(
@@ -41,11 +41,11 @@ def command(
     What is done is kept in the folder: the same command goes on where it was.
     """
     voice = common.start()
-    from gcond.registry import resolve
-    from gcond.reports.comparison import failure_lines
+    from gcond.config.registry import resolve
+    from gcond.reports.comparison_table import failure_lines
+    from gcond.reproduction.experiment_setup import FULL, QUICK
     from gcond.reproduction.experiments import EXPERIMENTS
-    from gcond.reproduction.lab import FULL, QUICK
-    from gcond.reproduction.running import reproduce
+    from gcond.reproduction.reproduce import reproduce
 
     if not tables:
         _list(voice)
@@ -84,7 +84,7 @@ def command(
 
 
 def _draw(report: Report, out: Path, voice: Voice) -> None:
-    from gcond.reproduction.pictures import draw
+    from gcond.reproduction.drawings import draw
 
     try:
         draw(report, out)
@@ -103,8 +103,8 @@ def _list(voice: Voice) -> None:
 
 def _datasets(names: list[str], asked: str | None, data: Path | None, voice: Voice) -> list[str]:
     """Those to use, and a word on each that is missing."""
+    from gcond.config.registry import resolve
     from gcond.data.catalogue import DATASETS
-    from gcond.registry import resolve
     from gcond.reproduction.experiments import EXPERIMENTS
 
     printed = dict.fromkeys(dataset for name in names for dataset in EXPERIMENTS[name].datasets)

@@ -1,4 +1,4 @@
-"""Graphs by name, from files, or made up: everything that ends in a :class:`gcond.graph.SourceGraph`.
+"""Graphs by name, from files, or made up: everything that ends in a :class:`gcond.graph.source_graph.SourceGraph`.
 
 Importing this package is cheap: torch and the readers are imported when a graph is asked for.
 """

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.checks import unpack_csr
-from gcond.data import memory
+from gcond.data import size_check as memory
 from gcond.data.arrays import tensor, whole_numbers
 from gcond.errors import GcondError
-from gcond.sparse import SparseMatrix
+from gcond.graph.validation import unpack_csr
+from gcond.linalg.sparse import SparseMatrix
 
 
 class Archive:

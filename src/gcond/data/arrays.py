@@ -44,7 +44,7 @@ def whole_numbers(array: np.ndarray, what: str) -> Tensor:
 
 def finite(values: Tensor, what: str) -> Tensor:
     """``values``, refused if one of them is infinite or not a number."""
-    from gcond.checks import all_finite
+    from gcond.graph.validation import all_finite
 
     if not all_finite(values):
         raise GcondError(f"{what} holds numbers that are not finite")

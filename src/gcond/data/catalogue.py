@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gcond.data.mirrors import RawFile, data_folder, locate
 from gcond.errors import GcondError
-from gcond.setting import Setting
+from gcond.graph.learning_setting import Setting
 
 if TYPE_CHECKING:
-    from gcond.data.synthetic import Synthetic
+    from gcond.data.generator import Synthetic
 
 Reader = Literal["planetoid", "npz", "heterophilous", "ogb", "saint"]
 
@@ -272,7 +272,7 @@ DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
 
 def catalogue(data_dir: str | Path | None = None) -> list[dict[str, Any]]:
     """One row for each name that ``load`` knows, for ``gcond datasets``; loads nothing and needs no torch."""
-    from gcond.data.synthetic import PRESETS
+    from gcond.data.generator import PRESETS
 
     found: list[tuple[str, Dataset | Synthetic, str]] = [(d.name, d, d.whereabouts(data_dir)) for d in _ALL]
     made: list[tuple[str, Dataset | Synthetic, str]] = [

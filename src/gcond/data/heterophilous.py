@@ -14,7 +14,7 @@ from gcond.data.mirrors import fetch
 from gcond.data.request import Request
 from gcond.data.splits import Split
 from gcond.errors import GcondError
-from gcond.graph import PARTS, SourceGraph
+from gcond.graph.source_graph import PARTS, SourceGraph
 
 
 def load(dataset: Dataset, request: Request, data_dir: str | Path | None) -> SourceGraph:

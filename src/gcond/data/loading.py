@@ -9,16 +9,16 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gcond.config.registry import suggest
 from gcond.data.catalogue import DATASETS
 from gcond.data.request import Request
 from gcond.errors import GcondError
-from gcond.registry import suggest
-from gcond.setting import SETTINGS, Setting
+from gcond.graph.learning_setting import SETTINGS, Setting
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from gcond.graph import SourceGraph
+    from gcond.graph.source_graph import SourceGraph
 
 SYNTHETIC = "synthetic:"
 FORMS = (
@@ -58,7 +58,7 @@ def load(
         raise GcondError("the source is empty: give a name from `gcond datasets` or a path")
     request = Request(name=text, setting=setting, directed=directed, seed=seed)
     if text.startswith(SYNTHETIC):
-        from gcond.data import synthetic
+        from gcond.data import generator as synthetic
 
         return synthetic.load(text.removeprefix(SYNTHETIC), request)
     named = DATASETS.get(text.lower().replace("_", "-")) if isinstance(source, str) else None
@@ -73,7 +73,7 @@ def load(
 
 
 def _from_object(source: Any, setting: Setting | None, directed: bool, seed: int) -> SourceGraph:
-    from gcond.graph import SourceGraph
+    from gcond.graph.source_graph import SourceGraph
 
     if isinstance(source, SourceGraph):
         return _as_asked(source, setting, directed)
@@ -86,9 +86,9 @@ def _from_object(source: Any, setting: Setting | None, directed: bool, seed: int
 
 def _with_split(data: Data, seed: int) -> tuple[Data, tuple[str, ...]]:
     """``data`` with a split drawn as for tables if it has no mask at all, and what to note; a copy then."""
-    from gcond import checks
     from gcond.data.splits import per_class
-    from gcond.graph import PARTS
+    from gcond.graph import validation as checks
+    from gcond.graph.source_graph import PARTS
 
     incomplete = any(data.get(key) is None for key in ("x", "edge_index", "y"))
     if incomplete or any(data.get(f"{part}_mask") is not None for part in PARTS):
@@ -118,7 +118,7 @@ def _from_path(path: Path, request: Request) -> SourceGraph:
 
 
 def _from_folder(folder: Path, request: Request) -> SourceGraph:
-    from gcond.data import files
+    from gcond.data import table_folder as files
 
     if files.holds_tables(folder):
         return files.load_folder(folder, request)
@@ -134,9 +134,9 @@ def _from_folder(folder: Path, request: Request) -> SourceGraph:
 
 
 def _from_safetensors(path: Path, request: Request) -> SourceGraph:
-    from gcond.data import memory
-    from gcond.graph import SourceGraph
-    from gcond.storage import read_metadata_kind
+    from gcond.data import size_check as memory
+    from gcond.graph.source_graph import SourceGraph
+    from gcond.runtime.tensor_file import read_metadata_kind
 
     if read_metadata_kind(path) == "condensed":
         raise GcondError(
@@ -154,7 +154,7 @@ def _as_asked(graph: SourceGraph, setting: Setting | None, directed: bool) -> So
 
 
 def _no_such(text: str) -> GcondError:
-    from gcond.data.synthetic import PRESETS
+    from gcond.data.generator import PRESETS
 
     if os.sep in text or text.startswith(("~", ".")) or Path(text).suffix:
         return GcondError(f"there is no file or folder '{text}'")

@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gcond.errors import GcondError
-from gcond.storage import atomic_path
+from gcond.runtime.files import atomic_path
 
 SECONDS = 6
 """Until an upstream host counts as unreachable."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gcond.checks import class_ids
 from gcond.data.archive import Archive, edges_of
 from gcond.data.catalogue import Dataset
 from gcond.data.mirrors import fetch
 from gcond.data.request import Request
 from gcond.data.splits import Split, per_class
 from gcond.errors import GcondError
-from gcond.features import row_normalise
-from gcond.graph import PARTS, SourceGraph
-from gcond.sparse import Matrix, SparseMatrix
+from gcond.graph.features import row_normalise
+from gcond.graph.source_graph import PARTS, SourceGraph
+from gcond.graph.validation import class_ids
+from gcond.linalg.sparse import Matrix, SparseMatrix
 
 
 def load(dataset: Dataset, request: Request, data_dir: str | Path | None) -> SourceGraph:

@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.data import memory
+from gcond.data import size_check as memory
 from gcond.data.arrays import finite
 from gcond.data.catalogue import Dataset
 from gcond.data.request import Request
 from gcond.data.splits import Split
 from gcond.errors import GcondError
-from gcond.features import standardise
-from gcond.graph import SourceGraph
+from gcond.graph.features import standardise
+from gcond.graph.source_graph import SourceGraph
 
 if TYPE_CHECKING:
     import pyarrow

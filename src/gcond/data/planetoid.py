@@ -17,9 +17,9 @@ from gcond.data.catalogue import Dataset
 from gcond.data.mirrors import fetch
 from gcond.data.request import Request
 from gcond.data.splits import Split
-from gcond.features import row_normalise
-from gcond.graph import SourceGraph
-from gcond.sparse import SparseMatrix
+from gcond.graph.features import row_normalise
+from gcond.graph.source_graph import SourceGraph
+from gcond.linalg.sparse import SparseMatrix
 
 VALIDATION = 500
 """The public split takes the 500 nodes that follow the training nodes."""

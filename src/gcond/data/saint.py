@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.data import memory
+from gcond.data import size_check as memory
 from gcond.data.archive import Archive, edges_of
 from gcond.data.arrays import finite, tensor
 from gcond.data.catalogue import Dataset
 from gcond.data.request import Request
 from gcond.data.splits import Split
 from gcond.errors import GcondError
-from gcond.features import standardise
-from gcond.graph import SourceGraph
+from gcond.graph.features import standardise
+from gcond.graph.source_graph import SourceGraph
 
 ROLES = {"train": "tr", "val": "va", "test": "te"}
 BLOCK = 16384

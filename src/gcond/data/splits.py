@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gcond.errors import GcondError
-from gcond.seeding import generator
+from gcond.runtime.seeds import generator
 
 TRAIN, VAL = 20, 30
 """Nodes a class, as Shchur et al. drew them (Pitfalls of Graph Neural Network Evaluation, 2018)."""

@@ -1,5 +1,1 @@
-"""Score a graph by training models on it and testing them on the source graph."""
-
-from gcond.evaluation.protocol import Score, evaluate
-
-__all__ = ["Score", "evaluate"]
+"""Score graphs by training models on them and testing these on the source graph; compare, search, advise."""

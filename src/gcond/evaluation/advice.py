@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gcond.evaluation.comparison import WHOLE, Comparison, Line
-from gcond.evaluation.summary import Summary
+from gcond.results.comparison import WHOLE, Comparison, Line
+from gcond.results.source_summary import Summary
 
 # Below this share of the whole graph's accuracy a condensed graph is no stand-in for it.
 GOOD_SHARE = 0.95

@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcond.artefact import CondensedGraph
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.statistics import describe
 from gcond.errors import GcondError
-from gcond.evaluation.protocol import Progress, Score, evaluate
-from gcond.graph import SourceGraph
+from gcond.evaluation.evaluate import Progress, Score, evaluate
+from gcond.graph.source_graph import SourceGraph
+from gcond.linalg.sparse import Identity
 from gcond.matching.structure import PairwiseMLP, sparsify
-from gcond.resources import parse_bytes
-from gcond.sparse import Identity
-from gcond.statistics import describe
-from gcond.training import Recipe
+from gcond.runtime.memory import parse_bytes
+from gcond.training.recipe import Recipe
 
 DELTAS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """The paper's (appendix, effect of the threshold)."""

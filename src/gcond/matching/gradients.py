@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gcond.graph.labelled_view import View
 from gcond.matching.distance import Gradients
-from gcond.models.base import Model, Parameters
-from gcond.view import View
+from gcond.models.model import Model, Parameters
 
 
 def class_gradients(

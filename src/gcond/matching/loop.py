@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import Tensor
 
-from gcond.callbacks.base import Callback
+from gcond.callbacks.callback import Callback
 from gcond.errors import DivergedError, GcondError
 from gcond.matching.probe import Probed
 from gcond.matching.synthetic import NotFiniteError, Synthetic
-from gcond.task import Stopwatch
+from gcond.runtime.stopwatch import Stopwatch
 
 # How often an epoch is tried again at half the rates before the run is given up.
 MOST_RETRIES = 8

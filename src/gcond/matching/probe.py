@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gcond.errors import DivergedError, GcondError
-from gcond.matching.work import BACKWARD, step_work
-from gcond.models.base import Model
+from gcond.graph.labelled_view import View
+from gcond.matching.cost_estimate import BACKWARD, step_work
 from gcond.models.gcn import GCN
-from gcond.training import Recipe, fit
-from gcond.view import View
+from gcond.models.model import Model
+from gcond.training.fit import fit
+from gcond.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Probe:
         return float(found.val_accuracy.mean())
 
     def work(self, condensed: View) -> float:
-        """Estimated cost of a probe, see :mod:`gcond.matching.work`."""
+        """Estimated cost of a probe, see :mod:`gcond.matching.cost_estimate`."""
         look = step_work(self.model, self.val, self.classes) / BACKWARD
         return self.runs * self.recipe.epochs * (step_work(self.model, condensed, self.classes) + look)
 

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from gcond.linalg.sparse import Adjacency, Identity
 from gcond.matching.pairs import EPSILON, TENSORS_A_PAIR, pair_scores, pair_statistics
-from gcond.models.base import Parameters
-from gcond.sparse import Adjacency, Identity
+from gcond.models.model import Parameters
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Structure(ABC):
         return None
 
     def work(self, nodes: int, features: int) -> float:
-        """Making A' and differentiating it once, see :mod:`gcond.matching.work`."""
+        """Making A' and differentiating it once, see :mod:`gcond.matching.cost_estimate`."""
         return 0
 
 

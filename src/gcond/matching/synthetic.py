@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcond.artefact import CondensedGraph
-from gcond.inputs import Inputs
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.linalg.adam import Adam
+from gcond.linalg.sparse import Adjacency
+from gcond.matching.cost_estimate import OVERHEAD
 from gcond.matching.structure import Structure
-from gcond.matching.work import OVERHEAD
-from gcond.models.base import Parameters
-from gcond.optimiser import Adam
-from gcond.sparse import Adjacency
-from gcond.view import View
+from gcond.models.model import Parameters
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Synthetic:
         return CondensedGraph(inputs.x.clone().cpu(), self.y.cpu(), edge_index, weight, structure=kept)
 
     def work(self) -> float:
-        """Of one update, estimated; see :mod:`gcond.matching.work`."""
+        """Of one update, estimated; see :mod:`gcond.matching.cost_estimate`."""
         return self.structure.work(len(self.y), self._x.shape[1]) + OVERHEAD
 
     def update(self, loss: Tensor) -> None:

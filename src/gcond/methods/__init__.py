@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from gcond.methods.base import Method
-from gcond.registry import discover, resolve
+from gcond.config.registry import discover, resolve
+from gcond.methods.method import Method
 
 
 def available() -> dict[str, type[Method]]:

@@ -13,18 +13,13 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from gcond.artefact import CondensedGraph
-from gcond.callbacks.base import Callback
-from gcond.coarsening import (
-    coarsen_by_heavy_edges,
-    coarsen_by_variation,
-    contract,
-    smooth_signals,
-)
-from gcond.methods.base import Method
-from gcond.seeding import generator
-from gcond.sparse import Matrix, SparseMatrix
-from gcond.task import Task
+from gcond.callbacks.callback import Callback
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.task import Task
+from gcond.graph.contraction import coarsen_by_heavy_edges, coarsen_by_variation, contract, smooth_signals
+from gcond.linalg.sparse import Matrix, SparseMatrix
+from gcond.methods.method import Method
+from gcond.runtime.seeds import generator
 
 Array = NDArray[Any]
 

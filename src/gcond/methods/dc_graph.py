@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 
 import torch
 
-from gcond.inputs import Inputs
-from gcond.matching.initial import Init
+from gcond.condensed.task import Task
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.linalg.sparse import Identity, take_rows
+from gcond.matching.start import Init
 from gcond.matching.structure import NoStructure, Structure
 from gcond.methods.gcond import GradientMatching
-from gcond.sparse import Identity, take_rows
-from gcond.task import Task
-from gcond.view import View
 
 
 @dataclass(frozen=True)

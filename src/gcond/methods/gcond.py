@@ -11,31 +11,32 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcond import models, settings
-from gcond.artefact import CondensedGraph
-from gcond.callbacks.base import Callback
+from gcond import models
+from gcond.callbacks.callback import Callback
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.task import Task
+from gcond.config import settings
 from gcond.errors import DivergedError
+from gcond.graph.labelled_view import View
+from gcond.graph.sampling import Fanout
+from gcond.linalg.adam import Adam
+from gcond.linalg.sparse import Adjacency, SparseMatrix
+from gcond.matching.cost_estimate import step_work
 from gcond.matching.distance import Distance, distance
 from gcond.matching.gradients import by_columns, class_gradients
-from gcond.matching.initial import HOPS, Init, initial_features, root_mean_square
-from gcond.matching.inner import train_backbone
+from gcond.matching.inner_loop import train_backbone
 from gcond.matching.loop import Run
-from gcond.matching.memory import check_memory
+from gcond.matching.memory_estimate import check_memory
 from gcond.matching.probe import Probe, probe_interval
-from gcond.matching.real import Batches, Sampling, real_side
 from gcond.matching.schedule import Order, Schedule
+from gcond.matching.source_side import Batches, Sampling, real_side
+from gcond.matching.start import HOPS, Init, initial_features, root_mean_square
 from gcond.matching.structure import FreeStructure, PairwiseMLP, Structure, sparsify
 from gcond.matching.synthetic import Rates, Synthetic
-from gcond.matching.work import step_work
-from gcond.methods.base import Method
-from gcond.models.base import Model
-from gcond.optimiser import Adam
-from gcond.resources import parse_bytes
-from gcond.sampling import Fanout
-from gcond.seeding import generator
-from gcond.sparse import Adjacency, SparseMatrix
-from gcond.task import Task
-from gcond.view import View
+from gcond.methods.method import Method
+from gcond.models.model import Model
+from gcond.runtime.memory import parse_bytes
+from gcond.runtime.seeds import generator
 
 # What `init="auto"` tries, and for how long. The last is taken where there are no probes.
 STARTS: tuple[Init, ...] = ("sample", "propagated-means")
@@ -97,7 +98,7 @@ class GradientMatching(Method):
     probe_every: int = 5
     """Epochs between two validation probes; 0 turns them and early stopping off, and the last state is kept."""
     probe_share: float = 0.3
-    """Probes are rarer where they would be more than this share of the estimated work (:mod:`gcond.matching.work`).
+    """Probes are rarer where they would be more than this share of the estimated work (``matching/cost_estimate.py``).
     By the clock it may be more, 40 to 50 % on Cora: steps as small as a probe's cost more than their arithmetic. The
     probes of the start, of the last epoch and of ``init=auto`` come on top."""
     patience: int = 4

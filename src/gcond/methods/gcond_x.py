@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from gcond.matching.initial import Init
+from gcond.condensed.task import Task
+from gcond.matching.start import Init
 from gcond.matching.structure import NoStructure, Structure
 from gcond.methods.gcond import GradientMatching
-from gcond.task import Task
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcond.methods.embedding import SelectionByEmbedding
+from gcond.methods.selection_by_embedding import SelectionByEmbedding
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 import torch
 
-from gcond.artefact import CondensedGraph
-from gcond.callbacks.base import Callback
-from gcond.methods.base import Method, Task, induced_subgraph
-from gcond.seeding import generator
+from gcond.callbacks.callback import Callback
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.methods.method import Method, Task, induced_subgraph
+from gcond.runtime.seeds import generator
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from gcond.models.base import Model
-from gcond.registry import discover, resolve
+from gcond.config.registry import discover, resolve
+from gcond.models.model import Model
 
 
 def available() -> dict[str, type[Model]]:

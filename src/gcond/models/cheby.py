@@ -8,9 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from gcond.inputs import Inputs
-from gcond.models.base import Dropout, Model, Parameters, add_bias, glorot
-from gcond.sparse import Operator, matmul
+from gcond.graph.inputs import Inputs
+from gcond.linalg.sparse import Operator, matmul
+from gcond.models.model import Dropout, Model, Parameters, add_bias, glorot
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from gcond.inputs import Inputs
-from gcond.models.base import Activation, Dropout, Model, Parameters, add_bias, glorot
-from gcond.sparse import Operator, matmul
+from gcond.graph.inputs import Inputs
+from gcond.linalg.sparse import Operator, matmul
+from gcond.models.model import Activation, Dropout, Model, Parameters, add_bias, glorot
 
 SLOPE = 0.2
 # Where at least this share of all pairs are edges, a full matrix of scores is quicker than a list of edges.

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from gcond.inputs import Inputs
-from gcond.models.base import Dropout, Model, Parameters, linear_parameters
+from gcond.graph.inputs import Inputs
+from gcond.models.model import Dropout, Model, Parameters, linear_parameters
 
 
 @dataclass(frozen=True)

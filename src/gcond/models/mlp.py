@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from gcond.inputs import Chain, Inputs
-from gcond.models.base import Dropout, Model, Parameters, linear_parameters
-from gcond.sparse import Matrix
+from gcond.graph.inputs import Chain, Inputs
+from gcond.linalg.sparse import Matrix
+from gcond.models.model import Dropout, Model, Parameters, linear_parameters
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from gcond.inputs import Inputs
-from gcond.models.base import Dropout, Model, Parameters, add_bias, glorot, linear_parameters
-from gcond.sparse import matmul
+from gcond.graph.inputs import Inputs
+from gcond.linalg.sparse import matmul
+from gcond.models.model import Dropout, Model, Parameters, add_bias, glorot, linear_parameters
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from gcond.statistics import Statistics
+    from gcond.condensed.statistics import Statistics
 
 MISSING = "–"
 
@@ -72,7 +72,7 @@ class Table:
 def score_table(
     scores: Sequence[Mapping[str, Any]], title: str = "", settings: Sequence[Mapping[str, Any]] = ()
 ) -> Table:
-    """Model, test accuracy, runs and validation accuracy of each score (:meth:`gcond.evaluation.Score.to_json`).
+    """Model, test accuracy, runs and validation accuracy of each score (:class:`~gcond.evaluation.evaluate.Score`).
 
     ``settings``, one mapping a score, are what there is to say about how each came about; without any of
     them there is no such column.

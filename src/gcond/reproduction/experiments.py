@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gcond.reproduction import accuracy, others
-from gcond.reproduction.lab import Lab, Row
+from gcond.reproduction import accuracy_tables as accuracy
+from gcond.reproduction import other_tables as others
+from gcond.reproduction.experiment_setup import Lab, Row
 from gcond.reproduction.paper import tables
 
 

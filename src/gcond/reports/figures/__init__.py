@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gcond.errors import GcondError
 from gcond.reports.figures.style import DPI, applied
-from gcond.storage import atomic_path
+from gcond.runtime.files import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

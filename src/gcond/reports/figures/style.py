@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from gcond.artefact import CondensedGraph
+from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
-from gcond.reports import names
+from gcond.reports import display_names as names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,7 +138,7 @@ def look(label: int) -> tuple[str, str]:
 
 
 def class_labels(known: Sequence[str], count: int) -> list[str]:
-    """What to call each of ``count`` classes (:func:`gcond.reports.names.class_labels`), short enough to be drawn."""
+    """What to call each of ``count`` classes, short enough to be drawn."""
     return [short(label) for label in names.class_labels(known, count)]
 
 

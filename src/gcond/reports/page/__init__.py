@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from gcond.reports.page.page_runs import Run, read_runs
 from gcond.reports.page.rendering import render_page
-from gcond.reports.page.runs import Run, read_runs
 
 __all__ = ["Run", "read_runs", "render_page"]

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from gcond import __version__
 from gcond.errors import GcondError
-from gcond.reports.names import clean
-from gcond.reports.page import words
-from gcond.reports.page.drawing import draw
-from gcond.reports.page.pictures import Picture, pictures_of, shown_first
-from gcond.reports.page.runs import Run
+from gcond.reports.display_names import clean
+from gcond.reports.page import sentences as words
+from gcond.reports.page.embedded_figures import Picture, pictures_of, shown_first
+from gcond.reports.page.graph_data import draw
+from gcond.reports.page.page_runs import Run
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from gcond.graph import SourceGraph
+    from gcond.graph.source_graph import SourceGraph
 
 
 @dataclass(frozen=True)

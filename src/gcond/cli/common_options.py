@@ -1,0 +1,161 @@
+"""What every command takes, and how each of them starts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import CoercionError, Group, Parameter, Token
+
+from gcond.cli.voice import Voice
+from gcond.errors import GcondError
+from gcond.graph.learning_setting import Setting
+
+if TYPE_CHECKING:
+    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.graph.source_graph import SourceGraph
+
+_GROUP = Group("Options of every command", sort_key=9)
+
+
+def flag(text: str, **details: Any) -> Parameter:
+    """A switch that is off unless given, without a ``--no-`` twin."""
+    return Parameter(help=text, negative=(), show_default=False, **details)
+
+
+def whole_number(text: str, **details: Any) -> Parameter:
+    """An integer, read strictly: 7.5 is refused, where the parser's own reading would round it."""
+
+    def read(_: type, tokens: Sequence[Token]) -> int:
+        try:
+            return int(tokens[0].value)
+        except ValueError:
+            raise CoercionError(token=tokens[0], target_type=int) from None
+
+    return Parameter(help=text, converter=read, **details)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Common:
+    """The options of every command."""
+
+    json: Annotated[bool, flag("Print one JSON object on stdout and nothing else there.", group=_GROUP)] = False
+    quiet: Annotated[bool, flag("No notes and no progress on stderr.", alias="-q", group=_GROUP)] = False
+    device: Annotated[str, Parameter(help="Where to compute: auto, cpu or cuda:0.", group=_GROUP)] = "auto"
+    threads: Annotated[
+        int | None, whole_number("How many CPU threads to use; torch's choice if not given.", group=_GROUP)
+    ] = None
+    data: Annotated[
+        Path | None, Parameter(help="Folder with raw data sets; else $GCOND_DATA, then the cache.", group=_GROUP)
+    ] = None
+
+    def start(self) -> Voice:
+        """Refuse unusable options before any work, apply the others, and say how to speak."""
+        from gcond.runtime.device import check_device
+        from gcond.runtime.memory import reuse_memory
+        from gcond.runtime.threads import use_threads
+
+        use_threads(self.threads)
+        check_device(self.device)
+        reuse_memory()
+        return Voice(json=self.json, quiet=self.quiet)
+
+    def load(self, source: str, voice: Voice, *, setting: Setting | None = None, directed: bool = False) -> SourceGraph:
+        """The source graph called ``source``; what was repaired on the way is said.
+
+        A random split always comes from seed 0, so that the seeds of a method and of its evaluation
+        never move nodes between training and test.
+        """
+        from gcond.data import load
+
+        graph = load(source, setting=setting, data_dir=self.data, directed=directed)
+        for note in graph.notes:
+            voice.note(f"{graph.name}: {note}")
+        return graph
+
+    def load_origin(
+        self,
+        small: CondensedGraph,
+        source: str,
+        voice: Voice,
+        *,
+        setting: Setting | None = None,
+        directed: bool = False,
+    ) -> tuple[SourceGraph, bool]:
+        """The graph ``source`` as ``small`` was made from it, and whether it is that very graph; if not, it is said."""
+        made = small.provenance
+        if made is None:
+            return self.load(source, voice, setting=setting, directed=directed), False
+        graph = self.load(source, voice, setting=setting or made.setting, directed=directed or made.directed)
+        same = made.source.get("sha256") == graph.sha256
+        if not same:
+            voice.warn(
+                f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
+                "its tensors, its split or its setting differ"
+            )
+        return graph, same
+
+
+DEFAULTS = Common()
+
+Source = Annotated[str, Parameter(help="A name from `gcond datasets`, or the path of a graph.")]
+SettingOption = Annotated[
+    Setting | None,
+    Parameter(help="How the graph is used; the data set's own way if not given."),
+]
+DirectedOption = Annotated[bool, flag("Keep one-way edges one-way.")]
+SetOption = Annotated[
+    tuple[str, ...],
+    Parameter(name="--set", consume_multiple=(1, None), negative=(), show_default=False, metavar="KEY=VALUE"),
+]
+
+
+def outcome(out: Path, condensed: CondensedGraph) -> dict[str, Any]:
+    """What ``--json`` says of a condensed graph that was written to ``out``."""
+    from gcond.condensed.statistics import describe
+
+    provenance, found = condensed.provenance, describe(condensed)
+    assert provenance is not None
+    return {
+        "out": str(out),
+        "method": provenance.method,
+        "nodes": found.nodes,
+        "edges": found.edges,
+        "seconds": provenance.cost["wall_seconds"],
+        "cpu_seconds": provenance.cost["cpu_seconds"],
+        "peak_rss_mb": provenance.cost["peak_rss_mb"],
+        "settings": provenance.settings,
+    }
+
+
+def file_stem(graph: SourceGraph) -> str:
+    """The graph's name for a file; letters that trouble file systems become hyphens."""
+    return re.sub(r"[^\w.-]+", "-", graph.name).strip("-.") or "graph"
+
+
+TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
+"""The words of the command line that is being run."""
+
+
+def command_line() -> str:
+    """The command as it was typed, for the record."""
+    return shlex.join(["gcond", *TYPED.get()])
+
+
+def check_new_file(out: Path, source: str, force: bool) -> None:
+    """Refuse a place that cannot be written to, and a file that stands there already, before any work."""
+    from gcond.runtime.files import check_writable
+
+    check_writable(out)
+    if not out.exists():
+        return
+    if Path(source).exists() and out.samefile(source):
+        raise GcondError(f"'{out}' is the source itself: give another name with -o")
+    if not force:
+        raise GcondError(f"'{out}' exists already: give another name with -o, or --force to replace it")

@@ -1,0 +1,123 @@
+"""How a command watches a method learn: progress, checkpoints, logs, and how to go on after an interruption."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
+
+from gcond.cli.common_options import flag
+from gcond.errors import GcondError
+
+if TYPE_CHECKING:
+    from gcond.callbacks import Callback
+    from gcond.cli.voice import Voice
+    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.condensed.provenance import Provenance
+
+_GROUP = Group(
+    "Options of methods that learn",
+    help="Methods that select or merge nodes are done at once: they pass over these.",
+    sort_key=8,
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Watching:
+    """The options of commands that learn."""
+
+    resume: Annotated[
+        bool, flag("Go on from the checkpoint of an interrupted run; without one, start.", group=_GROUP)
+    ] = False
+    checkpoint_every: Annotated[
+        float, Parameter(help="Seconds between two checkpoints, written to OUT.checkpoint.", group=_GROUP)
+    ] = 30.0
+    log: Annotated[
+        Path | None, Parameter(help="Folder to log to for TensorBoard (extra `tensorboard`).", group=_GROUP)
+    ] = None
+
+    def check(self) -> None:
+        """Refuse what no run could use."""
+        if not 0 <= self.checkpoint_every < math.inf:
+            raise GcondError(f"--checkpoint-every cannot be {self.checkpoint_every:g}: give seconds, 0 or more")
+
+    def check_place(self, out: Path, force: bool) -> None:
+        """Refuse to run over the checkpoint of a run that did not finish."""
+        from gcond.callbacks.checkpoint import checkpoint_of
+
+        place = checkpoint_of(out)
+        if place.exists() and not self.resume and not force:
+            raise GcondError(
+                f"'{place}' is of a run that did not finish: add --resume to go on with it, or --force to start anew"
+            )
+
+    @contextmanager
+    def session(self, out: Path, voice: Voice, name: str, *, learned: bool = True) -> Iterator[list[Callback]]:
+        """The callbacks to condense with, for as long as it takes until ``out`` is saved.
+
+        The checkpoint goes once all of that is done, and stays if it is not. What does not learn has no callbacks.
+        """
+        with voice.progress(name) as tick:
+            if not learned:
+                if self.log is not None:
+                    voice.note(f"{name} has no steps to log, so '{self.log}' is left alone")
+                yield []
+                return
+            from gcond.callbacks import Checkpoint, Progress, TensorBoard
+            from gcond.callbacks.checkpoint import checkpoint_of
+
+            checkpoint = Checkpoint(checkpoint_of(out), self.checkpoint_every, resume=self.resume)
+            logs = [TensorBoard(self.log)] if self.log is not None else []
+            try:
+                yield [checkpoint, Progress(tick, voice.note, name), *logs]
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(_how_to_go_on(checkpoint.path)) from None
+            checkpoint.remove()
+
+
+NOT_WATCHING = Watching()
+
+
+def learned_facts(provenance: Provenance) -> dict[str, str]:
+    """What people want to know of a run that learned: epochs, the best probe, what went wrong on the way."""
+    from gcond.reports.tables import percent
+
+    history = provenance.history
+    if not history.get("loss"):
+        return {}
+    ran, most = len(history["loss"]), provenance.settings["epochs"]
+    found = {"epochs": f"{ran:,}" if ran == most else f"{ran:,} of {most:,}, stopped early"}
+    probes = list(zip(history.get("probe", ()), history.get("probe_epoch", ()), strict=True))
+    matched = [(accuracy, epoch) for accuracy, epoch in probes if epoch]  # the one of the start is not for keeping
+    if matched:
+        best, epoch = max(matched)  # of equal ones the later, which is what is kept
+        found["best probe"] = f"{percent(best)} % validation accuracy after epoch {epoch:.0f}"
+        at_start = max((accuracy for accuracy, epoch in probes if not epoch), default=best)
+        if at_start > best:
+            again = f"epochs=0 with init={provenance.start}" if provenance.start else "epochs=0"
+            found["start probe"] = f"{percent(at_start)} %, better than anything learned from it: {again} gives that"
+    retried = sorted({int(epoch) for epoch in history.get("retried_epoch", ())})
+    if retried:
+        count, where = len(history["retried_epoch"]), ", ".join(map(str, retried))
+        found["retries"] = f"{count} at half the rates, after numbers that were not finite in epoch {where}"
+    return found
+
+
+def structure_facts(graph: CondensedGraph) -> dict[str, str]:
+    """What to know of an A' that was learned and has nothing in it."""
+    delta = graph.provenance.settings.get("delta") if graph.provenance is not None else None
+    if delta is None or graph.num_edges:
+        return {}
+    return {"structure": f"no weight of A' is above delta={delta}: models train on A' = I; a smaller delta keeps edges"}
+
+
+def _how_to_go_on(checkpoint: Path) -> str:
+    if checkpoint.exists():
+        return f"interrupted: the same command with --resume goes on from '{checkpoint}'"
+    return "interrupted before the first checkpoint: nothing was kept, so start the same command again"

@@ -1,0 +1,102 @@
+"""What people and programs see: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+from gcond.runtime.tick import Tick, ignore
+
+# Wide enough that no table is squeezed when nobody's window limits it.
+_UNLIMITED = 10_000
+# Leaves room for a name and a few figures beside it in a window of 80 columns.
+_BAR_WIDTH = 16
+
+
+@dataclass(frozen=True)
+class Voice:
+    """How a command speaks: ``json`` keeps stdout for one object, ``quiet`` keeps stderr for errors."""
+
+    json: bool = False
+    quiet: bool = False
+
+    def result(self, payload: dict[str, Any], *shown: RenderableType) -> None:
+        """The outcome: one JSON object, or the tables and lines ``shown`` to people."""
+        if self.json:
+            print(json.dumps(payload, allow_nan=False))
+            return
+        console = _console(sys.stdout)
+        for part in shown:
+            console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
+
+    def note(self, text: str) -> None:
+        """A plain line on stderr for people; nothing when quiet."""
+        if not self.quiet:
+            print(f"note: {text}", file=sys.stderr)
+
+    def warn(self, text: str) -> None:
+        """Like :meth:`note`, for what may make a result wrong."""
+        if not self.quiet:
+            print(f"warning: {text}", file=sys.stderr)
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Tick]:
+        """A bar on stderr with rate and time left; silent when quiet or without a terminal.
+
+        Until its first tick the bar only shows that work is going on, for work that cannot be counted.
+        """
+        console = _console(sys.stderr)
+        if self.quiet or not console.is_terminal:
+            yield ignore
+            return
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.fields[detail]}", markup=False),
+            BarColumn(_BAR_WIDTH),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
+            task = bar.add_task(what, total=None, rate="", detail="")
+            current = what
+
+            def tick(what: str, done: float, total: float, detail: str = "") -> None:
+                nonlocal current
+                if what != current:
+                    current = what
+                    bar.reset(task, description=what, total=total, completed=0, rate="")
+                bar.update(task, completed=done, total=total, rate=_rate(bar.tasks[0].speed), detail=detail)
+
+            yield tick
+
+
+def fail(sentence: str) -> None:
+    """The one line of an error, on stderr, without a line break inside."""
+    print(f"gcond: {' '.join(sentence.split())}", file=sys.stderr)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would exit here; how a command ends is decided in one place
+
+
+def _console(stream: Any) -> Console:
+    terminal = stream.isatty()
+    return _Console(file=stream, width=None if terminal else _UNLIMITED, highlight=False)
+
+
+def _rate(speed: float | None) -> str:
+    if not speed:
+        return ""
+    return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s"

@@ -1,0 +1,1 @@
+"""The condensed graph, how it came to be, and its file."""

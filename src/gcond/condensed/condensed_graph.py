@@ -1,0 +1,232 @@
+"""The condensed graph: tensors and where they come from, in one safetensors file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gcond.condensed.provenance import Provenance, Recorded
+from gcond.errors import GcondError
+from gcond.graph.features import compact
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.linalg.sparse import Identity
+from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+MOST_CLASSES = 10**6
+"""A file that claims more is damaged: counting them would take memory out of all proportion."""
+
+
+@dataclass(frozen=True, eq=False)
+class CondensedGraph:
+    """A small graph on which GNNs train as on the large one.
+
+    Without edges the method made no structure, and training uses A' = I.
+    """
+
+    x: Tensor
+    """float32 [n, d]."""
+    y: Tensor
+    """int64 [n] class ids, or float32 [n, C] soft labels."""
+    edge_index: Tensor
+    """int64 [2, E], sources above targets; both directions of a symmetric graph, no self-loops."""
+    edge_weight: Tensor
+    """float32 [E]."""
+    source_index: Tensor | None = None
+    """int64 [n], selected methods: which source node each one is."""
+    cluster: Tensor | None = None
+    """int64 [N], merged methods: which condensed node each source node went into, -1 for none."""
+    structure: dict[str, Tensor] = field(default_factory=dict)
+    """Weights of a learned structure, so that the graph can be grown later."""
+    provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def __repr__(self) -> str:
+        made = f", {self.provenance.method} of {self.provenance.source['name']}" if self.provenance else ""
+        return (
+            f"CondensedGraph({self.num_nodes} nodes, {self.num_edges} entries in A', {self.x.shape[1]} features{made})"
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.x)
+
+    @property
+    def num_edges(self) -> int:
+        """Stored entries; a symmetric pair counts twice."""
+        return self.edge_index.shape[1]
+
+    @property
+    def num_classes(self) -> int:
+        if self.provenance is not None:
+            return self.provenance.num_classes
+        return self.y.shape[1] if self.y.dim() == 2 else int(self.y.max()) + 1
+
+    @property
+    def hard_labels(self) -> Tensor:
+        """int64 [n]: the class of each node, the likeliest one for soft labels."""
+        return self.y.argmax(1) if self.y.dim() == 2 else self.y
+
+    def adjacency(self) -> Tensor | Identity:
+        """Dense A' [n, n] (row = target), or the identity where there is no structure."""
+        if self.num_edges == 0:
+            return Identity()
+        dense = torch.zeros(self.num_nodes, self.num_nodes)
+        dense[self.edge_index[1], self.edge_index[0]] = self.edge_weight
+        return dense
+
+    def view(self) -> View:
+        """The whole condensed graph as something to train on."""
+        everyone = torch.arange(self.num_nodes)
+        return View(Inputs(compact(self.x), self.adjacency(), loops=True), everyone, self.y, everyone)
+
+    def to_pyg(self) -> Data:
+        """A PyG ``Data`` for stock models, in which every node is a training node.
+
+        It carries one self-loop of weight 1 a node, as training here does (:class:`~gcond.graph.inputs.Inputs`); layers
+        that normalise with self-loops of their own find them there already. (``ChebConv`` drops them.)
+        """
+        from torch_geometric.data import Data
+
+        loops = torch.arange(self.num_nodes).repeat(2, 1)
+        return Data(
+            x=self.x.clone(),
+            edge_index=torch.cat([self.edge_index, loops], dim=1),
+            edge_weight=torch.cat([self.edge_weight, torch.ones(self.num_nodes)]),
+            y=self.y.clone(),
+            train_mask=torch.ones(self.num_nodes, dtype=torch.bool),
+        )
+
+    @classmethod
+    def from_pyg(cls, data: Data, provenance: Provenance | None = None) -> CondensedGraph:
+        """The reverse of :meth:`to_pyg`; self-loops are dropped."""
+        if data.get("x") is None or data.get("y") is None:
+            raise GcondError("the PyG Data has no x or no y: a condensed graph needs both")
+        edge_index = data.edge_index if data.get("edge_index") is not None else torch.empty(2, 0, dtype=torch.long)
+        weight = data.edge_weight if data.get("edge_weight") is not None else torch.ones(edge_index.shape[1])
+        keep = edge_index[0] != edge_index[1]
+        return cls(data.x.float(), data.y, edge_index[:, keep], weight[keep].float(), provenance=provenance)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor under its name in the file."""
+        named = {"x": self.x, "y": self.y, "edge_index": self.edge_index, "edge_weight": self.edge_weight}
+        optional = {"source_index": self.source_index, "cluster": self.cluster}
+        named |= {name: tensor for name, tensor in optional.items() if tensor is not None}
+        return named | {f"structure.{name}": tensor for name, tensor in self.structure.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what training needs: features, labels and edges."""
+        return sum(tensor.nbytes for tensor in (self.x, self.y, self.edge_index, self.edge_weight))
+
+    @cached_property
+    def sha256(self) -> str:
+        """A fingerprint of the tensors alone: the same method, settings and seed give the same."""
+        return fingerprint(self.tensors())
+
+    def with_scores(self, scores: list[Recorded]) -> CondensedGraph:
+        """The same graph with ``scores`` recorded; one of the same architecture, recipe and source is replaced."""
+        if self.provenance is None:
+            raise GcondError("this condensed graph has no provenance to record scores in: make it with gcond.condense")
+        fresh = {_subject(score) for score in scores}
+        kept = [old for old in self.provenance.scores if _subject(old) not in fresh]
+        provenance = dataclasses.replace(self.provenance, scores=(*kept, *scores))
+        return dataclasses.replace(self, provenance=provenance)
+
+    def save(self, path: str | Path) -> None:
+        """Write one safetensors file, atomically."""
+        provenance = self.provenance.to_json() if self.provenance else None
+        metadata = {"format": FORMAT_VERSION, "kind": "condensed", "provenance": provenance}
+        write_tensors(path, self.tensors(), metadata)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CondensedGraph:
+        """Read what :meth:`save` wrote; a damaged or foreign file is refused with its reason."""
+        tensors, metadata = read_tensors(path)
+        if metadata.get("kind") != "condensed":
+            raise GcondError(f"'{path}' holds a {metadata.get('kind')} graph, and a condensed graph is needed here")
+        prefix = "structure."
+        structure = {name[len(prefix) :]: tensors.pop(name) for name in list(tensors) if name.startswith(prefix)}
+        missing = [name for name in ("x", "y", "edge_index", "edge_weight") if name not in tensors]
+        if missing:
+            raise GcondError(f"'{path}' lacks the tensor '{missing[0]}': it was not written whole by gcond")
+        unknown = sorted(set(tensors) - {"x", "y", "edge_index", "edge_weight", "source_index", "cluster"})
+        if unknown:
+            raise GcondError(f"'{path}' has a tensor '{unknown[0]}' that this gcond does not know: upgrade gcond")
+        try:
+            recorded = metadata["provenance"]
+            provenance = None if recorded is None else Provenance.from_json(recorded)
+            return cls(**tensors, structure=structure, provenance=provenance)
+        except GcondError as error:
+            raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
+        except KeyError:
+            raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
+
+
+def _subject(score: Recorded) -> str:
+    """What a score is about: scores of the same subject replace each other."""
+    return json.dumps([score["model"], score["settings"], score["recipe"], score.get("source")], sort_keys=True)
+
+
+def _check(graph: CondensedGraph) -> None:
+    """Refuse tensors that are not a graph; the file on disk may have been made by anyone."""
+    x, y, edges, weight = graph.x, graph.y, graph.edge_index, graph.edge_weight
+    if x.dim() != 2 or x.dtype != torch.float32 or 0 in x.shape:
+        raise GcondError(f"x is {x.dtype} {list(x.shape)}, and must be float32 [nodes, features]")
+    n = len(x)
+    soft = y.dim() == 2 and y.dtype == torch.float32
+    if y.shape[:1] != (n,) or not (soft or (y.dim() == 1 and y.dtype == torch.int64)):
+        raise GcondError(f"y is {y.dtype} {list(y.shape)}, and must be int64 [{n}] or float32 [{n}, classes]")
+    if edges.dim() != 2 or edges.shape[0] != 2 or edges.dtype != torch.int64:
+        raise GcondError(f"edge_index is {edges.dtype} {list(edges.shape)}, and must be int64 [2, edges]")
+    if weight.shape != edges.shape[1:] or weight.dtype != torch.float32:
+        raise GcondError(f"edge_weight is {weight.dtype} {list(weight.shape)}, and must be float32 [{edges.shape[1]}]")
+    if (wrong := _outside(edges, 0, n)) is not None:
+        raise GcondError(f"an edge names node {wrong}, but there are {n} nodes, 0 to {n - 1}")
+    if bool((edges[0] == edges[1]).any()):
+        raise GcondError("edge_index has self-loops, and a condensed graph has none")
+    if len(torch.unique(edges[0] * n + edges[1])) < edges.shape[1]:
+        raise GcondError("edge_index lists an edge more than once, and each must be there once")
+    for name, tensor in (("x", x), ("edge_weight", weight), *((("y", y),) if soft else ())):
+        if not bool(torch.isfinite(tensor).all()):
+            raise GcondError(f"{name} has numbers that are not finite")
+    if bool((weight < 0).any()):
+        raise GcondError("edge_weight has negative numbers")
+    classes = graph.num_classes
+    if not 1 <= classes <= MOST_CLASSES:
+        raise GcondError(f"there are {classes} classes, and must be 1 to {MOST_CLASSES:,}")
+    if soft and (y.shape[1] != classes or bool((y < 0).any())):
+        raise GcondError(f"soft labels are [{n}, {y.shape[1]}], and must be non-negative rows of {classes} classes")
+    if soft and not torch.allclose(y.sum(1), torch.ones(n), atol=1e-3):
+        raise GcondError("soft labels are not shares: every row must add up to 1")
+    if not soft and (wrong := _outside(y, 0, classes)) is not None:
+        raise GcondError(f"label {wrong} is out of range: there are {classes} classes, 0 to {classes - 1}")
+    index, cluster = graph.source_index, graph.cluster
+    if index is not None and (index.shape != (n,) or index.dtype != torch.int64):
+        raise GcondError(f"source_index is {index.dtype} {list(index.shape)}, and must be int64 [{n}]")
+    if index is not None and graph.provenance is not None:
+        nodes = graph.provenance.source["nodes"]
+        if (wrong := _outside(index, 0, nodes)) is not None:
+            raise GcondError(f"source_index names node {wrong}, but the source has {nodes} nodes, 0 to {nodes - 1}")
+    if cluster is not None and (cluster.dim() != 1 or cluster.dtype != torch.int64):
+        raise GcondError(f"cluster is {cluster.dtype} {list(cluster.shape)}, and must be int64 [source nodes]")
+    if cluster is not None and (wrong := _outside(cluster, -1, n)) is not None:
+        raise GcondError(f"cluster names node {wrong}, but there are {n} nodes, 0 to {n - 1}, and -1 for none")
+
+
+def _outside(values: Tensor, low: int, high: int) -> int | None:
+    """One of the whole numbers ``values`` that is not in [low, high), if there is any."""
+    wrong = values[(values < low) | (values >= high)]
+    return int(wrong[0]) if len(wrong) else None

@@ -1,0 +1,124 @@
+"""How a condensed graph came to be: what its file says beside the tensors."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import (
+    Annotated,
+    Any,
+    NotRequired,  # pydantic takes the standard ones from Python 3.12 on
+    cast,
+)
+
+from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from gcond.errors import GcondError
+from gcond.graph.learning_setting import Setting
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Size(TypedDict, total=False):
+    """The budget in both readings."""
+
+    nodes: Count
+    ratio: float
+
+
+class Origin(TypedDict, total=False):
+    """The source graph."""
+
+    name: str
+    sha256: str
+    nodes: Count
+    edges: Count
+    features: Count
+    bytes: Count
+
+
+class Cost(TypedDict, total=False):
+    """What condensing took."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    peak_rss_mb: float
+
+
+class Parent(TypedDict, total=False):
+    """How the graph that another one was grown from was made: what is not of the source or of the method."""
+
+    settings: dict[str, Any]
+    seed: int
+    budget: Size
+    cost: Cost
+    history: dict[str, list[float]]
+    start: str
+    gcond_version: str
+    grown_from: str
+    parent: Parent
+
+
+class Recorded(TypedDict):
+    """A :class:`gcond.evaluation.evaluate.Score` as the file keeps it."""
+
+    model: str
+    settings: dict[str, Any]
+    recipe: dict[str, Any]
+    mean: float
+    std: float
+    runs: list[float]
+    val_mean: float
+    seconds: float
+    source: NotRequired[str]
+    seed: NotRequired[int]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a condensed graph came to be: enough to make it again and to judge it."""
+
+    method: str
+    settings: dict[str, Any]
+    """Every setting of the method, defaults included."""
+    seed: int
+    budget: Size
+    setting: Setting
+    source: Origin
+    transform: dict[str, Any]
+    """The feature transform of the source, with its statistics."""
+    num_classes: int
+    class_names: tuple[str, ...] = ()
+    directed: bool = False
+    """Whether one-way edges of the source stayed one-way."""
+    cost: Cost = field(default_factory=Cost)
+    history: dict[str, list[float]] = field(default_factory=dict)
+    """Loss and validation probe a step, for learned methods."""
+    scores: tuple[Recorded, ...] = ()
+    """What evaluation measured, one entry for each architecture, recipe and graph it was tested on."""
+    gcond_version: str = ""
+    start: str = ""
+    """Where X' started, for methods that choose that themselves."""
+    grown_from: str = ""
+    """sha256 of the condensed graph that this one was grown from, if it was; seed and history are of the growth."""
+    parent: Parent = field(default_factory=Parent)
+    """How that graph was made: :meth:`as_parent` of its provenance, with a parent of its own if it was grown too."""
+
+    def as_parent(self) -> Parent:
+        """What is of this condensation alone, for the file of what is grown from it."""
+        values = self.to_json()
+        return cast(Parent, {key: values[key] for key in Parent.__annotations__})
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Any) -> Provenance:
+        """Read what :meth:`to_json` gave; what a later gcond added is passed over."""
+        try:
+            return TypeAdapter(cls).validate_python(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(["provenance", *(str(part) for part in first["loc"])])
+            raise GcondError(f"damaged metadata, {where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None

@@ -1,0 +1,89 @@
+"""Settings are frozen dataclasses; this is the one place where outside values become one."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from gcond.config.registry import suggest
+from gcond.errors import GcondError
+
+T = TypeVar("T")
+
+
+def build(cls: type[T], values: Mapping[str, Any], what: str) -> T:
+    """Check ``values`` against the fields of the dataclass ``cls`` and build it.
+
+    Text is accepted wherever it spells the field's type, so the command line, TOML and Python share
+    one path. ``what`` names the thing in messages, for example ``method 'herding'``.
+    """
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            known = f"its settings are {', '.join(fields)}" if fields else "it has no settings"
+            raise GcondError(f"{what} has no setting '{key}'{suggest(key, fields)}: {known}")
+    try:
+        settings = TypeAdapter(cls).validate_python({key: _listed(fields[key], value) for key, value in values.items()})
+    except ValidationError as error:
+        first = error.errors()[0]
+        if not first["loc"]:  # said by the dataclass itself, of several fields or of one that it names
+            raise GcondError(f"{what}: {first['msg'].removeprefix('Value error, ')}") from None
+        where = first["loc"][0]
+        # A field of more than one type has a reason for each.
+        reasons = [_lower_first(each["msg"]) for each in error.errors() if each["loc"][:1] == (where,)]
+        reason = ", or ".join(dict.fromkeys(reasons))
+        raise GcondError(f"{what}: setting {where}={first['input']!r} is not usable: {reason}") from None
+    for key, value in as_dict(settings).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise GcondError(f"{what}: setting {key}={value} is not usable: it must be a finite number")
+    return settings
+
+
+def spelled(name: str, settings: Any) -> str:
+    """``name``, and in brackets those of its ``settings`` that are not the usual ones."""
+    usual = as_dict(type(settings)())
+    changes = ", ".join(f"{key}={value}" for key, value in as_dict(settings).items() if value != usual[key])
+    return f"{name} ({changes})" if changes else name
+
+
+def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
+    """``["key=value", …]`` from the command line, as a dictionary."""
+    values: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise GcondError(f"--set takes key=value, and '{pair}' is not of that form")
+        values[key.strip()] = value.strip()
+    return values
+
+
+def whole_number(value: Any, what: str, least: int | None = None) -> int:
+    """``value`` as an int, refused unless it is one (of at least ``least``)."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise GcondError(f"{what}={value!r} is not a whole number") from None
+    if least is not None and number < least:
+        raise GcondError(f"{what}={number} is too small: use {least} or more")
+    return number
+
+
+def as_dict(settings: object) -> dict[str, Any]:
+    """The settings as plain data, for provenance and ``--json``."""
+    values = dataclasses.asdict(settings)  # type: ignore[call-overload]
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _listed(field: dataclasses.Field[Any], value: Any) -> Any:
+    """A field of several values may be given as text with commas, as the command line does: ``10,5``."""
+    several = str(field.type).startswith("tuple")
+    return value.split(",") if several and isinstance(value, str) else value

@@ -1,0 +1,1 @@
+"""The source graph, and what is computed on."""

@@ -1,0 +1,84 @@
+"""From a share of the nodes to nodes, and from nodes to nodes per class."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gcond.config.settings import whole_number
+from gcond.errors import GcondError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many synthetic nodes, in both readings."""
+
+    nodes: int
+    ratio: float
+    """``nodes`` as a share of all nodes (transductive) or of the training nodes (inductive)."""
+
+
+def parse_ratio(text: str | float) -> float:
+    """``"2.6%"``, ``"0.026"`` and ``0.026`` are the same ratio."""
+    try:
+        ratio = float(text[:-1]) / 100 if isinstance(text, str) and text.endswith("%") else float(text)
+    except (ValueError, TypeError):
+        raise GcondError(f"ratio '{text}' is not a number: write for example 2.6% or 0.026") from None
+    if not math.isfinite(ratio) or not 0 < ratio <= 1:
+        raise GcondError(f"ratio {text} is not between 0 and 1: write for example 2.6% or 0.026")
+    return ratio
+
+
+def resolve_budget(
+    *, ratio: str | float | None, nodes: int | None, population: int, labelled: int, classes: int
+) -> Budget:
+    """The budget that ``ratio`` or ``nodes`` (exactly one of them) asks for.
+
+    ``population`` is what the ratio is a share of; a ratio never gives more than the ``labelled``
+    nodes, while ``nodes`` is exact and is refused when it cannot be met.
+    """
+    if (ratio is None) == (nodes is None):
+        raise GcondError("give a budget as either a ratio or a number of nodes, for example --ratio 2.6% or --nodes 70")
+    if nodes is not None:
+        nodes = whole_number(nodes, "nodes")
+        if nodes < classes:
+            raise GcondError(f"{nodes} nodes are too few for {classes} classes: use --nodes {classes} or more")
+        if nodes > labelled:
+            raise GcondError(
+                f"{nodes} nodes are more than the {labelled} labelled ones: use --nodes {labelled} or fewer"
+            )
+        return Budget(nodes, nodes / population)
+    share = parse_ratio(ratio)  # type: ignore[arg-type]
+    wanted = min(round(share * population), labelled)
+    if wanted < classes:
+        raise GcondError(
+            f"ratio {ratio} of {population} nodes is {wanted} nodes, but there are {classes} classes: "
+            f"use --nodes {classes} or more"
+        )
+    return Budget(wanted, wanted / population)
+
+
+def nodes_per_class(nodes: int, labelled: Tensor) -> Tensor:
+    """Share ``nodes`` out in proportion to ``labelled`` (int64 [C]): int64 [C] that sums to ``nodes``.
+
+    Every class gets at least one; the rest follows the largest remainder. No class gets more than it
+    has labelled nodes as long as ``nodes`` is at most their sum.
+    """
+    import torch
+
+    if nodes < len(labelled):
+        raise GcondError(f"{nodes} nodes are too few for {len(labelled)} classes: use {len(labelled)} or more")
+    exact = labelled.double() * nodes / labelled.sum()
+    quota = exact.floor().long().clamp_(min=1)
+    while (spare := nodes - int(quota.sum())) != 0:
+        # Lifting small classes to one can overshoot: then the class furthest above its share gives back.
+        gap = exact - quota
+        if spare > 0:
+            quota[int(gap.argmax())] += 1
+        else:
+            quota[int(torch.where(quota > 1, gap, math.inf).argmin())] -= 1
+    return quota

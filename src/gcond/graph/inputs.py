@@ -1,0 +1,173 @@
+"""What a model reads: node features and the forms of one adjacency, each made once and shared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gcond.linalg.edge_products import Pattern
+from gcond.linalg.sparse import (
+    Adjacency,
+    Identity,
+    Matrix,
+    SparseMatrix,
+    add_self_loops,
+    gcn_normalise,
+    matmul,
+    mean_normalise,
+    scaled_laplacian,
+)
+
+Form = Literal["gcn", "mean", "laplacian"]
+
+
+class Inputs:
+    """Features ``x`` ([n, d], dense or sparse) on an adjacency ([n, n], see :mod:`gcond.linalg.sparse`).
+
+    Neither changes while a model trains, so whatever depends on them alone is computed at first use
+    and kept: the normalised adjacencies and, for dense features, products such as ``ÂX``. Where X or A
+    is itself being learned, every step makes inputs of its own, since these keep what they were made from.
+
+    With ``loops`` every node is among its own neighbours, in every form and not only in Â: that is how condensed
+    graphs are trained on. Most of their nodes have few edges or none, and a weight that only ever met neighbours
+    would stay what chance made it.
+    """
+
+    def __init__(self, x: Matrix, adjacency: Adjacency, *, loops: bool = False) -> None:
+        self.x = x
+        self.adjacency = adjacency
+        self.loops = loops
+        self._propagated: dict[tuple[Form, int], Matrix | Chain] = {}
+        self._elsewhere: dict[torch.device, Inputs] = {}
+
+    @property
+    def num_nodes(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def num_features(self) -> int:
+        return self.x.shape[1]
+
+    @cached_property
+    def gcn(self) -> Adjacency:
+        """``Â = D^-½ (A + I) D^-½``."""
+        return gcn_normalise(self.adjacency)
+
+    @cached_property
+    def mean(self) -> Adjacency:
+        """``D^-1 A``."""
+        return mean_normalise(self._neighbours)
+
+    @cached_property
+    def laplacian(self) -> Adjacency:
+        """``-D^-½ A D^-½``."""
+        return scaled_laplacian(self._neighbours)
+
+    @property
+    def _neighbours(self) -> Adjacency:
+        return add_self_loops(self.adjacency) if self.loops else self.adjacency
+
+    def features(self, form: Form, hops: int = 1) -> Matrix | Chain:
+        """``S^hops X`` for the adjacency form ``S``, ready to be multiplied by weights.
+
+        Dense features are propagated once. Sparse ones would fill in, so they stay a chain of
+        products that multiplies from the right: ``S (X W)`` costs nnz(S) + nnz(X) a column.
+        """
+        key = (form, hops)
+        if key not in self._propagated:
+            self._propagated[key] = self._propagate(form, hops)
+        return self._propagated[key]
+
+    @property
+    def kept_hops(self) -> set[int]:
+        """The hops of what :meth:`features` has made so far and keeps."""
+        return {hops for _, hops in self._propagated}
+
+    def _propagate(self, form: Form, hops: int) -> Matrix | Chain:
+        operator: Adjacency = getattr(self, form)
+        if isinstance(self.x, SparseMatrix):
+            if isinstance(operator, Identity):
+                scale = operator.scale**hops
+                return self.x if scale == 1 else self.x.with_values(scale * self.x.values, symmetric=False)
+            return Chain((operator,) * hops, self.x) if hops else self.x
+        propagated = self.x
+        for _ in range(hops):
+            propagated = matmul(operator, propagated)
+        return propagated
+
+    @cached_property
+    def edges(self) -> tuple[Tensor, Tensor]:
+        """Target and source of every edge of positive weight, and of a self-loop a node: int64 [E + n], by target."""
+        device = self.x.device
+        loops = torch.arange(self.num_nodes, device=device)
+        if isinstance(self.adjacency, Identity):
+            return loops, loops
+        if isinstance(self.adjacency, Tensor):
+            present = (self.adjacency > 0).fill_diagonal_(True)
+            target, source = present.nonzero(as_tuple=True)
+            return target, source
+        target, source = self.adjacency.row_index, self.adjacency.indices.long()
+        keep = (self.adjacency.values > 0) & (target != source)
+        target, source = torch.cat([target[keep], loops]), torch.cat([source[keep], loops])
+        order = torch.argsort(target, stable=True)
+        return target[order], source[order]
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        """:attr:`edges` as the pattern of a sparse matrix."""
+        return Pattern(*self.edges, self.num_nodes)
+
+    @cached_property
+    def edge_mask(self) -> Tensor:
+        """0 where :attr:`edges` has an edge and -∞ elsewhere, to be added to scores: float32 [n, n]."""
+        mask = torch.full((self.num_nodes, self.num_nodes), -torch.inf, device=self.x.device)
+        mask[self.edges] = 0
+        return mask
+
+    def detached(self) -> Inputs:
+        """The same numbers, without the way back to what X and A were made from."""
+        x = self.x.detach() if isinstance(self.x, Tensor) else self.x
+        adjacency = self.adjacency.detach() if isinstance(self.adjacency, Tensor) else self.adjacency
+        return Inputs(x, adjacency, loops=self.loops)
+
+    def to(self, device: torch.device | str) -> Inputs:
+        """The same on ``device``, moved once: views that share their inputs here share them there."""
+        device = torch.device(device)
+        if self.x.device == device:
+            return self
+        if device not in self._elsewhere:
+            self._elsewhere[device] = self._move(device)
+        return self._elsewhere[device]
+
+    def _move(self, device: torch.device) -> Inputs:
+        adjacency = self.adjacency if isinstance(self.adjacency, Identity) else self.adjacency.to(device)
+        return Inputs(self.x.to(device), adjacency, loops=self.loops)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The product ``S … S X`` kept as its factors, multiplied from the right."""
+
+    operators: tuple[Tensor | SparseMatrix, ...]
+    x: SparseMatrix
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        product = self.x @ weight
+        for operator in self.operators:
+            product = matmul(operator, product)
+        return product
+
+    def dense(self) -> Tensor:
+        """The product itself, [n, d], multiplied from the left: no more than its own rows is filled in."""
+        import scipy.sparse
+
+        parts = [part.to_scipy() if isinstance(part, SparseMatrix) else part.cpu().numpy() for part in self.operators]
+        left = parts[-1]
+        for part in reversed(parts[:-1]):
+            left = left @ part
+        whole = left @ self.x.to_scipy()
+        return torch.from_numpy(whole.toarray() if scipy.sparse.issparse(whole) else whole).to(self.x.device)

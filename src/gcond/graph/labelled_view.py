@@ -1,0 +1,61 @@
+"""What is computed on: a graph, and the labelled nodes that count in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcond.graph.inputs import Chain, Form, Inputs
+from gcond.graph.neighbourhood import Neighbourhood, within
+from gcond.linalg.sparse import SparseMatrix, dense
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A graph to compute on, and the labelled nodes that count in it.
+
+    Training, validation and test are each a view; so is a condensed graph. Whoever is given a view
+    cannot read more than it shows.
+    """
+
+    inputs: Inputs
+    nodes: Tensor
+    """int64 [m]: the rows of the inputs that are labelled here."""
+    y: Tensor
+    """int64 [m] class ids, or float32 [m, C] soft labels, of ``nodes``."""
+    source_index: Tensor
+    """int64 [n]: which node of the source graph each row of the inputs is."""
+
+    def focus(self, reach: int, precomputed: int = 0) -> View:
+        """The same labelled nodes on no more of the graph than outputs that look ``reach`` edges away depend on.
+
+        ``precomputed`` of these hops are taken on the features alone, which the rows kept bring along.
+        """
+        adjacency = self.inputs.adjacency
+        if not isinstance(adjacency, SparseMatrix):
+            return self
+        rows = within(adjacency, self.nodes, reach - precomputed)
+        if len(rows) > 0.9 * self.inputs.num_nodes:  # not worth a copy
+            return self
+        inputs = Neighbourhood(self.inputs, rows)
+        return View(inputs, torch.searchsorted(rows, self.nodes), self.y, self.source_index[rows.cpu()])
+
+    def propagated(self, hops: int, form: Form = "gcn") -> Tensor:
+        """The labelled nodes' rows of ``S^hops X``, dense: [m, d]."""
+        focused = self.focus(hops, hops)
+        features = focused.inputs.features(form, hops)
+        return (features.dense() if isinstance(features, Chain) else dense(features))[focused.nodes]
+
+    def by_class(self) -> View:
+        """The same view with its labelled nodes in order of class."""
+        order = self.y.argsort(stable=True)
+        return View(self.inputs, self.nodes[order], self.y[order], self.source_index)
+
+    def detached(self) -> View:
+        """The same view of :meth:`Inputs.detached`."""
+        return View(self.inputs.detached(), self.nodes, self.y, self.source_index)
+
+    def to(self, device: torch.device | str) -> View:
+        return View(self.inputs.to(device), self.nodes.to(device), self.y.to(device), self.source_index)

@@ -1,0 +1,301 @@
+"""The source graph: validated once on entry, then only looked at."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from gcond.errors import GcondError
+from gcond.graph import validation as checks
+from gcond.graph.features import FeatureTransform, compact
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.graph.learning_setting import SETTINGS, Setting
+from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
+from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+Part = Literal["train", "val", "test"]
+PARTS: tuple[Part, ...] = ("train", "val", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class SourceGraph:
+    """A real graph: features X, adjacency A, labels Y, masks, and the setting it is used in.
+
+    Build one with :meth:`build`, :meth:`from_pyg` or :func:`gcond.load`; all of them validate.
+    """
+
+    name: str
+    x: Matrix
+    """float32 [N, d], dense or sparse."""
+    adjacency: SparseMatrix
+    """float32 [N, N]: row = target, column = source; no self-loops, no duplicates, positive weights."""
+    y: Tensor
+    """int64 [N]; -1 is unlabelled."""
+    train_mask: Tensor
+    val_mask: Tensor
+    test_mask: Tensor
+    num_classes: int
+    setting: Setting = "transductive"
+    directed: bool = False
+    class_names: tuple[str, ...] = ()
+    transform: FeatureTransform = field(default_factory=FeatureTransform)
+    notes: tuple[str, ...] = ()
+    """What was cleaned up or decided on entry, a sentence each."""
+    listed_edges: int | None = None
+    """Edges as the raw file lists them, an undirected pair once; tables in papers count these."""
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        name: str,
+        x: Matrix,
+        edge_index: Tensor,
+        y: Tensor,
+        train: Tensor,
+        val: Tensor,
+        test: Tensor,
+        edge_weight: Tensor | None = None,
+        setting: Setting = "transductive",
+        directed: bool = False,
+        num_classes: int | None = None,
+        class_names: tuple[str, ...] = (),
+        transform: FeatureTransform | None = None,
+        notes: tuple[str, ...] = (),
+        listed_edges: int | None = None,
+        copy: bool = True,
+    ) -> SourceGraph:
+        """Validate raw tensors and build the graph.
+
+        ``edge_index`` is int [2, E], sources above targets as in PyG; ``train``, ``val`` and ``test``
+        are boolean masks [N] or node ids. Self-loops and duplicates are dropped, and a one-way edge
+        gets its reverse unless ``directed``; each such repair is said in ``notes``. The graph is a copy that
+        later changes to the tensors do not reach; without ``copy`` the caller hands ``x`` over, which may be
+        most of the memory.
+        """
+        if setting not in SETTINGS:
+            raise GcondError(f"unknown setting '{setting}': choose transductive or inductive")
+        x = checks.features(x, copy=copy)
+        n = x.shape[0]
+        labels, classes = checks.labels(y, n, num_classes, class_names)
+        masks = checks.masks({"train": train, "val": val, "test": test}, labels, classes, class_names)
+        adjacency, repairs = checks.adjacency(edge_index, edge_weight, n, directed=directed)
+        return cls(
+            name=name,
+            x=compact(x),
+            adjacency=adjacency,
+            y=labels,
+            train_mask=masks["train"],
+            val_mask=masks["val"],
+            test_mask=masks["test"],
+            num_classes=classes,
+            setting=setting,
+            directed=directed,
+            class_names=tuple(class_names),
+            transform=transform or FeatureTransform(),
+            notes=(*notes, *repairs),
+            listed_edges=listed_edges,
+        )
+
+    @classmethod
+    def from_pyg(
+        cls,
+        data: Data,
+        *,
+        name: str = "data",
+        setting: Setting = "transductive",
+        directed: bool = False,
+        **options: Any,
+    ) -> SourceGraph:
+        """Read a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and the three masks; it is left untouched."""
+        missing = [
+            key for key in ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask") if data.get(key) is None
+        ]
+        if missing:
+            raise GcondError(f"the PyG Data has no {', '.join(missing)}: it needs x, edge_index, y and the three masks")
+        weight = data.get("edge_weight")
+        return cls.build(
+            name=name,
+            x=data.x,
+            edge_index=data.edge_index,
+            edge_weight=weight,
+            y=data.y,
+            train=data.train_mask,
+            val=data.val_mask,
+            test=data.test_mask,
+            setting=setting,
+            directed=directed,
+            **options,
+        )
+
+    def to_pyg(self) -> Data:
+        """A PyG ``Data`` with dense features, both directions of every edge and the masks."""
+        from torch_geometric.data import Data
+
+        return Data(
+            x=dense(self.x).clone(),
+            edge_index=self.adjacency.edge_index,
+            edge_weight=self.adjacency.values.clone(),
+            y=self.y.clone(),
+            **{f"{part}_mask": self.mask(part).clone() for part in PARTS},
+        )
+
+    def __repr__(self) -> str:
+        parts = "/".join(str(int(self.mask(part).sum())) for part in PARTS)
+        return (
+            f"SourceGraph('{self.name}', {self.num_nodes} nodes, {self.num_edges} edges, {self.num_features} features, "
+            f"{self.num_classes} classes, train/val/test {parts}, {self.setting})"
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def num_features(self) -> int:
+        return self.x.shape[1]
+
+    @property
+    def num_edges(self) -> int:
+        """Edges after cleaning, an undirected pair once."""
+        return self.adjacency.nnz if self.directed else self.adjacency.nnz // 2
+
+    @property
+    def budget_population(self) -> int:
+        """What a ratio is a share of: all nodes, or in the inductive setting the training nodes."""
+        return self.num_nodes if self.setting == "transductive" else int(self.train_mask.sum())
+
+    def training_graph(self) -> SourceGraph:
+        """What training and condensing see: all of it, or in the inductive setting only the training nodes."""
+        if self.setting == "transductive":
+            return self
+        index = self.train_mask.nonzero().squeeze(1)
+        everyone = torch.ones(len(index), dtype=torch.bool)
+        return dataclasses.replace(
+            self,
+            x=compact(take_rows(self.x, index)),
+            adjacency=self.adjacency.submatrix(index),
+            y=self.y[index],
+            train_mask=everyone,
+            val_mask=~everyone,
+            test_mask=~everyone,
+            listed_edges=None,
+        )
+
+    def mask(self, part: Part) -> Tensor:
+        return {"train": self.train_mask, "val": self.val_mask, "test": self.test_mask}[part]
+
+    def class_counts(self) -> Tensor:
+        """Training nodes a class: int64 [C]."""
+        return torch.bincount(self.y[self.train_mask], minlength=self.num_classes)
+
+    def view(self, part: Part) -> View:
+        """The graph that ``part`` is computed on, with that part's labels.
+
+        Transductive: the whole graph. Inductive: the graph induced by the nodes of that part alone.
+        """
+        return self._views[part]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes: without the views, which are made again in no time and are larger than the graph."""
+        return {key: value for key, value in self.__dict__.items() if key != "_views"}
+
+    @cached_property
+    def _views(self) -> dict[Part, View]:
+        if self.setting == "inductive":
+            return {part: self._induced_view(self.mask(part)) for part in PARTS}
+        inputs = Inputs(self.x, self.adjacency)
+        everyone = torch.arange(self.num_nodes)
+        index = {part: self.mask(part).nonzero().squeeze(1) for part in PARTS}
+        return {part: View(inputs, index[part], self.y[index[part]], everyone) for part in PARTS}
+
+    def _induced_view(self, mask: Tensor) -> View:
+        index = mask.nonzero().squeeze(1)
+        # The form of the features follows from these nodes alone, as everything else here does.
+        inputs = Inputs(compact(take_rows(self.x, index)), self.adjacency.submatrix(index))
+        return View(inputs, torch.arange(len(index)), self.y[index], index)
+
+    def with_setting(self, setting: Setting) -> SourceGraph:
+        """The same graph used transductively or inductively."""
+        return dataclasses.replace(self, setting=setting)
+
+    @cached_property
+    def sha256(self) -> str:
+        """A fingerprint of every tensor and of the setting."""
+        return fingerprint(self._tensors(), self.setting)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {f"{part}_mask": self.mask(part) for part in PARTS} | {"y": self.y}
+        tensors |= _pack("adjacency", self.adjacency)
+        return tensors | (_pack("x", self.x) if isinstance(self.x, SparseMatrix) else {"x": self.x})
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything the graph holds."""
+        return sum(tensor.nbytes for tensor in self._tensors().values())
+
+    def save(self, path: str | Path) -> None:
+        """Write the graph to one safetensors file that :func:`gcond.load` reads back."""
+        metadata = {
+            "format": FORMAT_VERSION,
+            "kind": "source",
+            "name": self.name,
+            "shape": [self.num_nodes, self.num_features],
+            "num_classes": self.num_classes,
+            "setting": self.setting,
+            "directed": self.directed,
+            "class_names": self.class_names,
+            "transform": self.transform.to_json(),
+            "notes": self.notes,
+            "listed_edges": self.listed_edges,
+        }
+        write_tensors(path, self._tensors(), metadata)
+
+    @classmethod
+    def load(cls, path: str | Path) -> SourceGraph:
+        """Read what :meth:`save` wrote, validating it as any other input."""
+        tensors, metadata = read_tensors(path)
+        if metadata.get("kind") != "source":
+            raise GcondError(f"'{path}' holds a {metadata.get('kind')} graph, and a source graph is needed here")
+        try:
+            shape = (int(metadata["shape"][0]), int(metadata["shape"][1]))
+            adjacency = checks.unpack_csr("adjacency", tensors, (shape[0], shape[0]))
+            x = tensors["x"] if "x" in tensors else checks.unpack_csr("x", tensors, shape)
+            return cls.build(
+                name=metadata["name"],
+                x=x,
+                edge_index=adjacency.edge_index,
+                edge_weight=adjacency.values,
+                y=tensors["y"],
+                train=tensors["train_mask"],
+                val=tensors["val_mask"],
+                test=tensors["test_mask"],
+                setting=metadata["setting"],
+                directed=metadata["directed"],
+                num_classes=metadata["num_classes"],
+                class_names=tuple(metadata["class_names"]),
+                transform=FeatureTransform.from_json(metadata["transform"]),
+                notes=tuple(metadata["notes"]),
+                listed_edges=metadata["listed_edges"],
+                copy=False,
+            )
+        except KeyError as error:
+            raise GcondError(f"'{path}' lacks {error}: it was not written whole by gcond") from None
+        except GcondError as error:
+            raise GcondError(f"'{path}' is not a usable source graph: {error}") from None
+        except (TypeError, ValueError, IndexError, AttributeError, OverflowError, RuntimeError):
+            raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
+
+
+def _pack(name: str, matrix: SparseMatrix) -> dict[str, Tensor]:
+    return {f"{name}.indptr": matrix.indptr, f"{name}.indices": matrix.indices, f"{name}.values": matrix.values}

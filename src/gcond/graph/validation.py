@@ -1,0 +1,284 @@
+"""What a source graph must be: every check on raw tensors, each with a sentence that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from gcond.errors import GcondError
+from gcond.linalg.sparse import Matrix, SparseMatrix
+
+
+def features(x: Matrix, *, copy: bool = True) -> Matrix:
+    """float32 [N, d] on the CPU, finite, neither side empty; torch's own COO and CSR become a :class:`SparseMatrix`.
+
+    A copy, which later changes to ``x`` do not reach; without ``copy`` the caller hands ``x`` over,
+    and large features need not stand in memory twice.
+    """
+    if not isinstance(x, SparseMatrix):
+        x = _tensor(x, "x", sparse=True)
+    if len(x.shape) != 2:
+        raise GcondError(f"features have shape {list(x.shape)}: they must be [nodes, features]")
+    if 0 in x.shape:
+        raise GcondError(f"features have shape {list(x.shape)}: there must be at least one node and one feature")
+    if isinstance(x, Tensor) and x.layout != torch.strided:
+        x = _from_torch(x)
+    # Made float32 first: a number that is finite in float64 may not be finite after.
+    if isinstance(x, SparseMatrix):
+        indptr, indices = (_plain(part, part.dtype, copy=copy) for part in (x.indptr, x.indices))
+        own = SparseMatrix.from_parts(indptr, indices, _plain(_real(x.values), torch.float32, copy=copy), x.shape)
+        _finite(own.values, "feature", lambda at: f"node {int(own.row_index[at])}, column {int(own.indices[at])}")
+        return own
+    dense = _plain(_real(x), torch.float32, copy=copy)
+    columns = x.shape[1]
+    _finite(dense.reshape(-1), "feature", lambda at: f"node {at // columns}, column {at % columns}")
+    return dense
+
+
+def labels(y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, ...]) -> tuple[Tensor, int]:
+    """int64 [N] in [-1, C), a copy, and C; -1 means unlabelled."""
+    y = class_ids(y)
+    if len(y) != n:
+        raise GcondError(f"there are {len(y)} labels for {n} nodes: there must be one class id a node")
+    if (low := int(y.min())) < -1:
+        raise GcondError(f"label {low} is out of range: class ids start at 0, and -1 means unlabelled")
+    highest = int(y.max())
+    if highest < 0:
+        raise GcondError("no node is labelled: class ids start at 0")
+    classes = num_classes if num_classes is not None else (len(class_names) or highest + 1)
+    if highest >= classes:
+        raise GcondError(f"label {highest} is out of range: there are {classes} classes, 0 to {classes - 1}")
+    if classes > n:  # before anything is counted by class: a stray label of 10¹² would take terabytes
+        raise GcondError(
+            f"there are {classes} classes for {n} nodes: every class needs a node, so number them from 0 on"
+        )
+    if class_names and len(class_names) != classes:
+        raise GcondError(f"there are {len(class_names)} class names for {classes} classes: give one name a class")
+    return y, classes
+
+
+def class_ids(y: Tensor) -> Tensor:
+    """int64 [N] of whole numbers in any type, [N] or [N, 1]; a copy."""
+    y = _tensor(y, "y")
+    y = y.squeeze(-1) if y.dim() == 2 and y.shape[1] == 1 else y
+    if y.dim() != 1:
+        raise GcondError(f"labels have shape {list(y.shape)}: there must be one class id a node")
+    if y.is_complex():
+        raise GcondError("labels are complex numbers: each must be a class id, or -1 for unlabelled")
+    if y.is_floating_point() and not torch.equal(y, y.round()):
+        raise GcondError("labels are not whole numbers: each must be a class id, or -1 for unlabelled")
+    return _plain(y, torch.long)
+
+
+def masks(parts: Mapping[str, Tensor], y: Tensor, classes: int, class_names: tuple[str, ...]) -> dict[str, Tensor]:
+    """Boolean masks [N] that do not overlap, cover labelled nodes only, and train every class."""
+    found = {part: _mask(part, given, len(y)) for part, given in parts.items()}
+    names = list(found)
+    for i, first in enumerate(names):
+        for second in names[i + 1 :]:
+            if shared := int((found[first] & found[second]).sum()):
+                raise GcondError(f"{shared} nodes are both {first} and {second}: the masks must not overlap")
+    for part, mask in found.items():
+        if bare := int((mask & (y < 0)).sum()):
+            raise GcondError(f"{bare} {part} nodes have no label: unlabelled nodes are allowed outside the masks only")
+    if not found["train"].any():
+        raise GcondError("there is no training node: the train mask is empty")
+    counts = torch.bincount(y[found["train"]], minlength=classes)
+    if empty := (counts == 0).nonzero().flatten().tolist():
+        shown = ", ".join(f"'{class_names[c]}'" if class_names else str(c) for c in empty[:5])
+        more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
+        raise GcondError(f"no training node of class {shown}{more}: every class needs at least one")
+    return found
+
+
+def adjacency(
+    edge_index: Tensor, edge_weight: Tensor | None, n: int, *, directed: bool
+) -> tuple[SparseMatrix, tuple[str, ...]]:
+    """The cleaned adjacency (row = target, column = source) and a sentence for each repair."""
+    source, target, weight = _edges(edge_index, edge_weight, n)
+    repairs = []
+
+    loops = source == target
+    if dropped := int(loops.sum()):
+        repairs.append(f"{_count(dropped, 'self-loop')} {_were(dropped)} dropped")
+    if empty := int((weight == 0).sum()):
+        repairs.append(f"{_count(empty, 'edge')} of weight 0 {_were(empty)} dropped")
+    if dropped or empty:
+        keep = ~loops & (weight > 0)
+        source, target, weight = source[keep], target[keep], weight[keep]
+
+    matrix = _heaviest(target, source, weight, n)
+    if repeated := len(weight) - matrix.nnz:
+        repairs.append(f"{_count(repeated, 'repeated edge')} {_were(repeated)} merged, the heaviest kept")
+    del source, target, weight, loops
+    matrix.sort_indices()
+    if not directed:
+        reverse = matrix.T.tocsr()
+        if not _equal(matrix, reverse):  # mostly they are, and the maximum would take the most memory of all
+            symmetric = matrix.maximum(reverse).tocsr()
+            if one_way := symmetric.nnz - matrix.nnz:
+                repairs.append(f"{_count(one_way, 'edge')} had no reverse and got one: the graph is used undirected")
+            if edge_weight is not None and (uneven := (symmetric != matrix).nnz - one_way):
+                whose = "its" if uneven == 1 else "their"
+                repairs.append(f"{_count(uneven, 'edge')} weighed less than {whose} reverse and got its weight")
+            matrix = symmetric
+            matrix.sort_indices()
+    return SparseMatrix.from_scipy(matrix, symmetric=not directed), tuple(repairs)
+
+
+def unpack_csr(name: str, tensors: Mapping[str, Tensor], shape: tuple[int, int]) -> SparseMatrix:
+    """A CSR matrix from a file, refused unless its arrays fit together."""
+    indptr, indices, values = (tensors[f"{name}.{part}"] for part in ("indptr", "indices", "values"))
+    fits = (
+        indptr.dim() == indices.dim() == values.dim() == 1
+        and {indptr.dtype, indices.dtype} <= {torch.int32, torch.int64}
+        and len(indptr) == shape[0] + 1
+        and len(indices) == len(values)
+        and int(indptr[0]) == 0
+        and int(indptr[-1]) == len(indices)
+        and bool((indptr.diff() >= 0).all())
+        and (len(indices) == 0 or (int(indices.min()) >= 0 and int(indices.max()) < shape[1]))
+    )
+    if not fits:
+        raise GcondError(f"the arrays of '{name}' do not fit together as a {shape[0]} by {shape[1]} matrix")
+    return SparseMatrix.from_parts(indptr, indices, values, shape)
+
+
+def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    edge_index = _tensor(edge_index, "edge_index")
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise GcondError(f"edge_index has shape {list(edge_index.shape)}: it must be [2, edges], sources above targets")
+    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
+        raise GcondError(f"edge_index is {_dtype(edge_index)}: node ids must be integers")
+    if not edge_index.dtype.is_signed:  # torch finds no extremes of some of these
+        edge_index = edge_index.long()
+    count = edge_index.shape[1]
+    if count:
+        low, high = int(edge_index.min()), int(edge_index.max())
+        if low < 0 or high >= n:
+            wrong = low if low < 0 else high
+            raise GcondError(f"an edge names node {wrong}, but there are {n} nodes, 0 to {n - 1}")
+    if edge_weight is None:
+        weight = torch.ones(count)
+    else:
+        weight = _plain(_real(_tensor(edge_weight, "edge_weight").reshape(-1)), torch.float32, copy=False)
+        if len(weight) != count:
+            raise GcondError(f"there are {len(weight)} edge weights for {count} edges: give one an edge")
+        _finite(weight, "weight", lambda at: f"edge {at}")
+        if bool((weight < 0).any()):
+            at = int((weight < 0).nonzero()[0])
+            raise GcondError(f"edge {at} has weight {float(weight[at]):g}: weights must not be negative")
+    source, target = edge_index.cpu().numpy()
+    return source, target, weight.numpy()
+
+
+def _heaviest(rows: np.ndarray, columns: np.ndarray, weight: np.ndarray, n: int) -> scipy.sparse.csr_matrix:
+    """CSR [n, n] that keeps the largest weight where a pair is listed more than once."""
+    matrix = scipy.sparse.csr_matrix((weight, (rows, columns)), shape=(n, n))  # sums what is repeated
+    if matrix.nnz == len(weight):
+        return matrix
+    order = np.lexsort((weight, columns, rows))
+    rows, columns, weight = rows[order], columns[order], weight[order]
+    last = np.append((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1]), True)
+    return scipy.sparse.csr_matrix((weight[last], (rows[last], columns[last])), shape=(n, n))
+
+
+def _equal(one: scipy.sparse.csr_matrix, other: scipy.sparse.csr_matrix) -> bool:
+    """Whether two CSR matrices with sorted indices hold the same."""
+    parts = ((one.indptr, other.indptr), (one.indices, other.indices), (one.data, other.data))
+    return all(np.array_equal(a, b) for a, b in parts)
+
+
+def _mask(part: str, given: Tensor, n: int) -> Tensor:
+    given = _tensor(given, f"the {part} mask")
+    if given.dtype == torch.bool or (given.dtype == torch.uint8 and given.shape == (n,)):  # PyG once stored uint8
+        if given.dim() == 2:
+            raise GcondError(f"the {part} mask has {given.shape[1]} columns: choose one split, for example mask[:, 0]")
+        if given.shape != (n,):
+            raise GcondError(
+                f"the {part} mask has shape {list(given.shape)}: it must have one entry for each of {n} nodes"
+            )
+        return _plain(given, torch.bool)
+    # An empty tensor is float32 unless it is told otherwise, and names no node all the same.
+    whole = not (given.is_floating_point() or given.is_complex()) or given.numel() == 0
+    if given.dim() != 1 or not whole:
+        raise GcondError(f"the {part} mask is {_dtype(given)}: it must be a boolean mask or a list of node ids")
+    given = _plain(given, torch.long, copy=False)
+    if len(given) and (int(given.min()) < 0 or int(given.max()) >= n):
+        wrong = int(given.min()) if int(given.min()) < 0 else int(given.max())
+        raise GcondError(f"the {part} nodes name node {wrong}, but there are {n} nodes, 0 to {n - 1}")
+    if n > 2 and given.shape == (n,) and int(given.max()) <= 1:  # as ids it would only repeat nodes 0 and 1
+        return given.bool()
+    mask = torch.zeros(n, dtype=torch.bool)
+    mask[given] = True
+    return mask
+
+
+def all_finite(values: Tensor) -> bool:
+    """Whether no entry is infinite or NaN."""
+    # The extremes tell (NaN is both), where isfinite on everything makes temporaries larger than X.
+    return values.numel() == 0 or bool(torch.stack(torch.aminmax(values)).isfinite().all())
+
+
+def _tensor(given: Any, what: str, *, sparse: bool = False) -> Tensor:
+    """``given`` itself, if it is a tensor with numbers in it; ``sparse`` lets matrices in COO and CSR form pass."""
+    if not isinstance(given, Tensor):
+        kind = type(given)
+        home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        raise GcondError(f"{what} is a {home}{kind.__qualname__}: give a torch tensor")
+    if given.is_meta:
+        raise GcondError(f"{what} is on the device 'meta', where tensors hold no numbers: give one with numbers")
+    plain = sparse and given.layout in (torch.sparse_coo, torch.sparse_csr) and given.dense_dim() == 0
+    if given.layout != torch.strided and not plain:
+        layout = str(given.layout).removeprefix("torch.")
+        raise GcondError(f"{what} is a tensor of layout {layout}: give a dense one, for example with to_dense()")
+    return given
+
+
+def _from_torch(x: Tensor) -> SparseMatrix:
+    """A torch COO or CSR matrix; repeated entries are summed, as torch does."""
+    shape = (x.shape[0], x.shape[1])
+    # Torch itself checks neither form by default, and a wrong index there ends the process.
+    values = _plain(_real(x.values() if x.layout == torch.sparse_csr else x._values()), torch.float32, copy=False)
+    if x.layout == torch.sparse_csr:
+        parts = {"x.indptr": x.crow_indices(), "x.indices": x.col_indices(), "x.values": values}
+        return SparseMatrix.from_scipy(unpack_csr("x", parts, shape).to_scipy())
+    rows, columns = x._indices().cpu().numpy()
+    try:
+        return SparseMatrix.from_scipy(scipy.sparse.coo_matrix((values.numpy(), (rows, columns)), shape=shape))
+    except ValueError:
+        raise GcondError(f"an index of x is out of range: x is {shape[0]} by {shape[1]}") from None
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _plain(given: Tensor, dtype: torch.dtype, *, copy: bool = True) -> Tensor:
+    """``given`` as ``dtype`` on the CPU and without a gradient; with ``copy`` in memory of its own, copied once."""
+    return given.detach().to("cpu", dtype, copy=copy)
+
+
+def _real(values: Tensor) -> Tensor:
+    if values.is_complex():
+        raise GcondError("complex numbers are not usable here: give real ones")
+    return values
+
+
+def _finite(flat: Tensor, what: str, where: Callable[[int], str]) -> None:
+    if not all_finite(flat):
+        at = int((~torch.isfinite(flat)).nonzero()[0])
+        raise GcondError(f"the {what} of {where(at)} is {float(flat[at])}: every {what} must be a finite number")
+
+
+def _dtype(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

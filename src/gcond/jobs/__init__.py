@@ -1,0 +1,1 @@
+"""One runner for all work that is many jobs."""

@@ -1,0 +1,27 @@
+"""How much work something is, estimated before it is done.
+
+Work is counted in multiply-adds, and what a step costs whatever its size as so many of them. Time would be
+the truer measure, but a run that decided anything by the clock would not give the same graph twice.
+"""
+
+from __future__ import annotations
+
+from gcond.graph.labelled_view import View
+from gcond.linalg.sparse import SparseMatrix
+from gcond.models.model import Model
+from gcond.runtime.seeds import generator
+
+OVERHEAD = 8_000_000
+"""Of one training step: a quarter of a millisecond or so."""
+BACKWARD = 3
+"""A step forward and back, in steps forward."""
+
+
+def step_work(model: Model, view: View, classes: int) -> float:
+    """One step of training ``model`` on ``view``."""
+    inputs = view.focus(model.reach, model.precomputed).inputs
+    weights = model.init(inputs.num_features, classes, generator(0, "size")).values()
+    first = inputs.x.nnz if isinstance(inputs.x, SparseMatrix) else inputs.num_nodes * inputs.num_features
+    others = sum(weight.numel() for weight in weights if weight.dim() > 1 and len(weight) != inputs.num_features)
+    widths = sum(weight.shape[1] for weight in weights if weight.dim() > 1 and len(weight) == inputs.num_features)
+    return BACKWARD * (first * widths + inputs.num_nodes * others) + OVERHEAD

@@ -1,0 +1,168 @@
+"""The source's side of the match: class gradients on the whole training view, or on sampled batches of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor
+
+from gcond.graph.inputs import Chain, Inputs
+from gcond.graph.labelled_view import View
+from gcond.graph.sampling import Fanout, sample
+from gcond.linalg.sparse import SparseMatrix, dense, take_rows
+from gcond.matching.cost_estimate import BACKWARD, OVERHEAD, step_work
+from gcond.matching.distance import Gradients
+from gcond.matching.gradients import class_gradients, linear_class_gradients
+from gcond.models.model import Model, Parameters
+from gcond.runtime.seeds import generator
+
+Sampling = Literal["auto", "never", "always"]
+
+
+@dataclass(frozen=True)
+class Batches:
+    """How the source graph is looked at."""
+
+    sampling: Sampling
+    batch: int
+    """Labelled nodes of a class in a sampled batch; all of them where there are fewer."""
+    fanout: Fanout
+    memory: int
+    """Bytes that exact gradients may take before ``auto`` samples."""
+
+
+def real_side(model: Model, view: View, classes: int, seed: int, how: Batches) -> RealSide:
+    """Exact while it fits into the memory, else, or where it is asked for, sampled."""
+    if how.sampling == "always":
+        return SampledBatches(model, view, classes, seed, how)
+    together = classes_together(model, view, classes, how.memory)
+    if together == 0 and how.sampling == "auto":
+        return SampledBatches(model, view, classes, seed, how)
+    return FullBatch(model, view, classes, max(1, together))
+
+
+def classes_together(model: Model, view: View, classes: int, memory: int) -> int:
+    """How many classes' gradients ``memory`` bytes hold at a time, at most all; 0 if not even one's.
+
+    A model that is linear in the propagated features needs these alone. For any other, the activations of the
+    forward pass stay, and each class has their derivatives beside them, and gradients of its own.
+    """
+    focused = view.focus(model.reach, model.precomputed).inputs
+    if model.linear_in(focused) is not None:
+        return classes
+    weights = model.init(focused.num_features, classes, generator(0, "size")).values()
+    forward = 2 * focused.num_nodes * sum(weight.shape[-1] for weight in weights if weight.dim() > 1)
+    own = 2 * sum(weight.numel() for weight in weights)
+    number = focused.x.dtype.itemsize
+    return max(0, min(classes, int((memory / number - forward) // (forward + own))))
+
+
+class RealSide(ABC):
+    """Class gradients of a backbone on the source graph."""
+
+    @abstractmethod
+    def work(self) -> float:
+        """Of one call, estimated; see :mod:`gcond.matching.cost_estimate`."""
+
+    @abstractmethod
+    def gradients(self, parameters: Parameters, when: str) -> Gradients:
+        """``G_c`` for every class, at ``parameters``; ``when`` names the step, for what is drawn at random in it."""
+
+
+class FullBatch(RealSide):
+    """Exact: all labelled nodes and all that they see.
+
+    A model linear in ``H = Â^K X`` needs the labelled rows of H alone, made once; from then on the size of
+    the source graph no longer matters.
+    """
+
+    def __init__(self, model: Model, view: View, classes: int, together: int | None = None) -> None:
+        self._model = model
+        self._classes = classes
+        self._together = together
+        self._view = view.by_class().focus(model.reach, model.precomputed)
+        design = model.linear_in(self._view.inputs)
+        if design is not None:
+            rows = design.dense() if isinstance(design, Chain) else dense(design)
+            self._design: Tensor | None = rows[self._view.nodes]
+        else:
+            self._design = None
+            # Makes the sparse forms that the model reads: torch.func could not, on its way through a derivative.
+            model.logits(_fresh(model, self._view.inputs, classes), self._view.inputs)
+
+    def work(self) -> float:
+        if self._design is not None:
+            return 2 * self._design.numel() * self._classes + OVERHEAD
+        return self._classes * step_work(self._model, self._view, self._classes)
+
+    @torch.no_grad()
+    def gradients(self, parameters: Parameters, when: str) -> Gradients:
+        view = self._view
+        if self._design is not None:
+            return linear_class_gradients(parameters, self._design, view.y, self._classes)
+        return class_gradients(self._model, parameters, view, self._classes, self._together)
+
+
+class SampledBatches(RealSide):
+    """The paper's way for graphs too large for that: a batch of every class, with sampled neighbours.
+
+    Where there is no graph, a batch is its own rows alone. Means over a batch, drawn without replacement, are right on
+    average as they are.
+    """
+
+    def __init__(self, model: Model, view: View, classes: int, seed: int, how: Batches) -> None:
+        self._model = model
+        self._inputs = view.inputs
+        self._structured = isinstance(view.inputs.adjacency, SparseMatrix)
+        self._by_class = [view.nodes[view.y == label].cpu() for label in range(classes)]
+        self._batch = how.batch
+        self._fanout = how.fanout
+        self._seed = seed
+
+    def work(self) -> float:
+        rows = 0.0
+        for nodes in self._by_class:
+            reached = float(min(len(nodes), self._batch))
+            rows += reached
+            for hop in range(self._model.reach if self._structured else 0):
+                reached = min(reached * self._fanout.at(hop), float(self._inputs.num_nodes))
+                rows += reached
+        classes = len(self._by_class)
+        weights = self._model.init(self._inputs.num_features, classes, generator(0, "size")).values()
+        return BACKWARD * rows * sum(weight.numel() for weight in weights) + classes * OVERHEAD
+
+    @torch.no_grad()
+    def gradients(self, parameters: Parameters, when: str) -> Gradients:
+        stream = generator(self._seed, f"batch {when}")
+        each = []
+        for label, nodes in enumerate(self._by_class):
+            chosen = nodes[torch.randperm(len(nodes), generator=stream)[: self._batch]]
+            inputs, rows = self._around(chosen, stream)
+            each.append(_one_class(self._model, parameters, inputs, rows, torch.full_like(rows, label)))
+        return {key: torch.stack([gradients[key] for gradients in each]) for key in each[0]}
+
+    def _around(self, chosen: Tensor, stream: Generator) -> tuple[Inputs, Tensor]:
+        """What a model looks at for the nodes ``chosen`` [m], and where they are in it: int64 [m]."""
+        whole = self._inputs
+        if self._structured:
+            return sample(whole, chosen, self._model.reach, self._fanout, stream)
+        rows = take_rows(whole.x, chosen.to(whole.x.device))
+        return Inputs(rows, whole.adjacency, loops=whole.loops), torch.arange(len(chosen), device=whole.x.device)
+
+
+def _fresh(model: Model, inputs: Inputs, classes: int) -> Parameters:
+    """Some weights for ``inputs``, whichever."""
+    weights = model.init(inputs.num_features, classes, generator(0, "size"))
+    return {key: tensor.to(inputs.x.device, inputs.x.dtype) for key, tensor in weights.items()}
+
+
+def _one_class(model: Model, parameters: Parameters, inputs: Inputs, nodes: Tensor, y: Tensor) -> dict[str, Tensor]:
+    """The gradient of the mean cross-entropy of ``nodes``."""
+    weights = {key: tensor.detach().requires_grad_() for key, tensor in parameters.items()}
+    with torch.enable_grad():
+        loss = F.cross_entropy(model.logits(weights, inputs)[nodes], y)
+    return dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))

@@ -1,0 +1,84 @@
+"""Where X' starts: rows of the right class, every one of them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gcond.condensed.task import Task
+from gcond.linalg.covering import spread
+from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
+from gcond.runtime.seeds import generator
+
+Init = Literal["sample", "k-center", "means", "propagated-means", "noise"]
+
+HOPS = 2
+"""How far ``propagated-means`` looks: as far as the usual models do, GCN with its two layers and SGC."""
+
+
+def initial_features(task: Task, init: Init) -> Tensor:
+    """X' to start from, float32 [n, d], its rows in order of class as :attr:`Task.labels` has them.
+
+    - ``sample``: labelled nodes of the class, at random without replacement (the paper's choice, but aligned
+      with the labels, which the released code's are not);
+    - ``k-center``: labelled nodes that cover the class's features, furthest first;
+    - ``means``: centres of k-means on the class's features;
+    - ``propagated-means``: the same on features propagated :data:`HOPS` times, ``Â²X``, so the graph is in them;
+    - ``noise``: normal numbers of the scale that features of labelled nodes have.
+    """
+    stream = generator(task.seed, "initial features")
+    inputs = task.train.inputs
+    source: Matrix = inputs.x
+    if init == "noise":
+        scale = feature_scale(task)
+        return scale * torch.randn(int(task.quota.sum()), inputs.num_features, generator=stream)
+    propagated = task.train.propagated(HOPS).cpu() if init == "propagated-means" else None
+    parts = []
+    for label, count in enumerate(task.quota.tolist()):
+        if count == 0:  # a class that gets nothing while a graph is grown
+            continue
+        candidates = task.candidates(label).cpu()
+        if init == "sample":
+            chosen = candidates[torch.randperm(len(candidates), generator=stream)[:count]]
+            parts.append(dense(take_rows(source, chosen)).cpu())
+            continue
+        points = (
+            propagated[task.train.y.cpu() == label]
+            if propagated is not None
+            else dense(take_rows(source, candidates)).cpu()
+        )
+        if init == "k-center":
+            parts.append(points[spread(points.double(), count)])
+        else:
+            parts.append(class_means(points, count, task.seed))
+    return torch.cat(parts).float()
+
+
+def class_means(points: Tensor, count: int, seed: int) -> Tensor:
+    """The centres of k-means on ``points`` [m, d]: [count, d]."""
+    if count == len(points):
+        return points
+    from sklearn.cluster import KMeans  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    # A cluster without points would be a centre of nothing: equal points are one, and repeat as often as needed.
+    distinct = torch.unique(points, dim=0)
+    if len(distinct) < count:
+        return distinct[torch.arange(count) % len(distinct)]
+    with threadpool_limits(1):  # threads add up in the order in which they finish, which is never the same twice
+        found = KMeans(count, n_init=3, random_state=seed % 2**32).fit(points.double().numpy())
+    return torch.from_numpy(found.cluster_centers_).to(points.dtype)
+
+
+def feature_scale(task: Task) -> float:
+    """Root mean square of a feature over the labelled nodes."""
+    rows = take_rows(task.train.inputs.x, task.train.nodes)
+    if isinstance(rows, SparseMatrix):
+        return float((rows.values.double().square().sum() / (rows.shape[0] * rows.shape[1])).sqrt())
+    return root_mean_square(rows)
+
+
+def root_mean_square(x: Tensor) -> float:
+    return float(x.double().square().mean().sqrt())

@@ -1,0 +1,257 @@
+"""``gcond.grow``: more nodes for a finished condensed graph, whose own stay as they are."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
+from torch import Tensor
+
+from gcond import __version__, methods
+from gcond.callbacks.callback import Callback
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.provenance import Cost, Provenance
+from gcond.condensed.task import Task
+from gcond.config import settings
+from gcond.config.settings import as_dict
+from gcond.data import load
+from gcond.errors import GcondError
+from gcond.graph.budget import nodes_per_class
+from gcond.graph.source_graph import SourceGraph
+from gcond.linalg.sparse import Adjacency
+from gcond.matching.start import Init, initial_features
+from gcond.matching.structure import NoStructure, PairwiseMLP, Structure
+from gcond.matching.synthetic import Synthetic
+from gcond.methods.condense import budget_for
+from gcond.methods.gcond import GCond, GradientMatching
+from gcond.models.model import Parameters
+from gcond.runtime.device import choose_device
+from gcond.runtime.memory import peak_rss_mb
+from gcond.runtime.seeds import generator
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+# Φ stays as it was trained, so what says how it is built and how it learns cannot be changed any more.
+OF_THE_STRUCTURE = (
+    "structure",
+    "structure_hidden",
+    "edge_bias",
+    "lr_structure",
+    "schedule",
+    "features_epochs",
+    "structure_epochs",
+)
+
+START: Init = "sample"
+"""Where new nodes start if the method would have tried several starts: beside good nodes, any will do."""
+
+
+def grow(
+    condensed: CondensedGraph | str | Path,
+    *,
+    on: SourceGraph | Data | str | Path,
+    nodes: int,
+    seed: int = 0,
+    device: str = "auto",
+    callbacks: Sequence[Callback] = (),
+    **options: Any,
+) -> CondensedGraph:
+    """Add nodes to ``condensed`` (a graph, or its file) until it has ``nodes`` of them.
+
+    The features of the new nodes are learned by matching gradients with the source graph ``on``, which must be the
+    one that ``condensed`` was made from; their connections come from the trained Φ, with the batch statistics
+    that it was finished with. Features, labels and edges of the old nodes stay bit for bit, and come first. The
+    settings are those that ``condensed`` was made with, but for ``options``; the provenance keeps the old ones, with
+    seed and history, as its ``parent``.
+    """
+    small = condensed if isinstance(condensed, CondensedGraph) else CondensedGraph.load(condensed)
+    seed = settings.whole_number(seed, "seed")
+    nodes = settings.whole_number(nodes, "nodes")
+    method, made = growable(small, options)
+    if nodes <= small.num_nodes:
+        raise GcondError(
+            f"the graph has {small.num_nodes} nodes already, and nodes={nodes} is the size after growing: "
+            f"use {small.num_nodes + 1} or more"
+        )
+    graph = _origin(made, on)
+    budget = budget_for(graph, nodes=nodes)
+    quota = added_per_class(nodes, graph.class_counts(), torch.bincount(small.y, minlength=graph.num_classes))
+    growth = f"{small.sha256} {method.identify(graph, budget, seed)}"
+    place = choose_device(device)
+    task = Task(
+        graph.view("train").to(place),
+        graph.view("val").to(place),
+        graph.num_classes,
+        quota,
+        _own_seed(small, seed),
+        graph.num_nodes,
+        hashlib.sha256(growth.encode()).hexdigest(),
+    )
+    result = _learn(method, task, small, callbacks)
+    wall, cpu = task.notes.stopwatch.spent()
+    spent = Cost(
+        wall_seconds=made.cost.get("wall_seconds", 0) + wall,
+        cpu_seconds=made.cost.get("cpu_seconds", 0) + cpu,
+        peak_rss_mb=max(made.cost.get("peak_rss_mb", 0), peak_rss_mb()),
+    )
+    provenance = dataclasses.replace(
+        made,
+        settings=as_dict(method),
+        seed=seed,
+        budget={"nodes": budget.nodes, "ratio": budget.ratio},
+        cost=spent,
+        history=task.notes.history,
+        start=task.notes.start,
+        scores=(),  # they were of another graph
+        gcond_version=__version__,
+        grown_from=small.sha256,
+        parent=made.as_parent(),
+    )
+    return dataclasses.replace(result, provenance=provenance)
+
+
+def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[GradientMatching, Provenance]:
+    """The method that made ``small``, as it was set but for ``options``, if it can grow what it made."""
+    made = small.provenance
+    if made is None:
+        raise GcondError("this graph does not say how it was made: only what gcond condense made can be grown")
+    cls = methods.find(made.method)
+    if not issubclass(cls, GradientMatching):
+        raise GcondError(
+            f"method '{made.method}' does not learn its nodes, so there is nothing to go on with: "
+            "condense the source anew to the larger size"
+        )
+    for key in options:
+        if key in OF_THE_STRUCTURE and key in made.settings:
+            raise GcondError(f"setting '{key}' is of the structure, which stays as it was trained: leave it out")
+    method = settings.build(cls, made.settings | dict(options), f"method '{made.method}'")
+    if isinstance(method, GCond) and method.structure == "free":
+        raise GcondError(
+            "structure=free has one number a pair of nodes, which says nothing of new ones: "
+            "only graphs made with structure=mlp can be grown"
+        )
+    if small.y.dim() != 1:
+        raise GcondError("this graph has soft labels, and only one with a class a node can be grown")
+    return method, made
+
+
+def added_per_class(nodes: int, labelled: Tensor, present: Tensor) -> Tensor:
+    """How many nodes of each class to add, int64 [C], for ``nodes`` in all.
+
+    As close as adding gets to what a graph of that size would have had (:func:`nodes_per_class` of the ``labelled``):
+    where a class among the ``present`` has more than that already, those that are to get most get less.
+    """
+    spare = nodes - int(present.sum())
+    added = (nodes_per_class(nodes, labelled) - present).clamp(min=0)
+    while int(added.sum()) > spare:
+        fewer = torch.where(present + added > 1, added, 0)  # every class stays present
+        added[int(fewer.argmax())] -= 1
+    return added
+
+
+def _learn(
+    method: GradientMatching, task: Task, small: CondensedGraph, callbacks: Sequence[Callback]
+) -> CondensedGraph:
+    y = torch.cat([small.y, task.labels])
+    structure = method.structure_for(task)
+    init = method.init if method.init != "auto" else START
+    method.check_memory(task, structure, len(y), init)
+    x = _start_beside(small, task, init)
+    phi = _trained(structure, small)
+    synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone())
+    synthetic = synthetic.to(task.train.y.device)
+    run = _features_alone(method).learn(task, synthetic, callbacks, start=init, ship=_joined(method, small))
+    task.notes.start, task.notes.history = init, run.history
+    return _join(small, synthetic.finish(method.ship))
+
+
+def _start_beside(small: CondensedGraph, task: Task, init: Init) -> Tensor:
+    """Where the new nodes start, float32 [n, d]: as in a graph of the whole size, less what the old nodes stand for.
+
+    Each old node takes the start of its class that is nearest, the sum of all distances being least. So no new node
+    starts where an old one is, while there are starts enough that differ.
+    """
+    present = torch.bincount(small.y, minlength=task.num_classes)
+    whole = dataclasses.replace(task, quota=torch.where(task.quota > 0, task.quota + present, 0))
+    x = initial_features(whole, init)
+    parts = []
+    for label in task.quota.nonzero().squeeze(1).tolist():
+        starts, old = x[whole.labels == label], small.x[small.y == label]
+        # Not by a matrix product, so that equal rows are at 0; doubles hold the square of any feature.
+        near = torch.cdist(old.double(), starts.double(), compute_mode="donot_use_mm_for_euclid_dist")
+        _, taken = linear_sum_assignment(near.numpy())
+        free = torch.ones(len(starts), dtype=torch.bool)
+        free[torch.from_numpy(taken)] = False
+        parts.append(starts[free])
+    return torch.cat(parts)
+
+
+def _features_alone(method: GradientMatching) -> GradientMatching:
+    """``method`` with one turn of X' as long as the whole run, so that Φ never has one."""
+    if not isinstance(method, GCond):
+        return method
+    return dataclasses.replace(method, schedule="features-first", features_epochs=max(1, method.epochs))
+
+
+def _trained(structure: Structure, small: CondensedGraph) -> Parameters:
+    """Φ as ``small`` keeps it, if it is whole."""
+    if isinstance(structure, NoStructure):
+        return {}
+    assert isinstance(structure, PairwiseMLP)
+    weights = structure.init(small.num_nodes, small.x.shape[1], generator(0, "shapes"))
+    statistics = dict.fromkeys(("mean0", "variance0", "mean1", "variance1"), torch.empty(structure.hidden))
+    expected = {key: (tensor.shape, tensor.dtype) for key, tensor in (weights | statistics).items()}
+    if {key: (tensor.shape, tensor.dtype) for key, tensor in small.structure.items()} != expected:
+        raise GcondError("the weights of the structure are missing or of another shape: condense the graph again")
+    return {key: tensor.clone() for key, tensor in small.structure.items()}
+
+
+def _joined(method: GradientMatching, small: CondensedGraph) -> Callable[[Adjacency], Adjacency]:
+    """A' as :func:`_join` leaves it, to be probed: what ``method`` keeps of new edges, and the old ones as they are."""
+    old = small.adjacency()
+    count = small.num_nodes
+
+    def ship(adjacency: Adjacency) -> Adjacency:
+        kept = method.ship(adjacency)
+        if isinstance(kept, Tensor):
+            kept = kept.clone()
+            kept[:count, :count] = old.to(kept.device) if isinstance(old, Tensor) else 0.0
+        return kept
+
+    return ship
+
+
+def _join(small: CondensedGraph, grown: CondensedGraph) -> CondensedGraph:
+    """``grown`` with everything among the first nodes as it is in ``small``."""
+    new = (grown.edge_index >= small.num_nodes).any(0)
+    return CondensedGraph(
+        x=torch.cat([small.x, grown.x[small.num_nodes :]]),
+        y=grown.y,
+        edge_index=torch.cat([small.edge_index, grown.edge_index[:, new]], dim=1),
+        edge_weight=torch.cat([small.edge_weight, grown.edge_weight[new]]),
+        structure=dict(small.structure),
+    )
+
+
+def _origin(made: Provenance, on: SourceGraph | Data | str | Path) -> SourceGraph:
+    graph = on if isinstance(on, SourceGraph) else load(on, setting=made.setting, directed=made.directed)
+    if graph.sha256 != made.source.get("sha256"):
+        raise GcondError(
+            f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
+            "its tensors, its split or its setting differ, and growing needs the same"
+        )
+    if graph.directed != made.directed:
+        now, then = ("directed" if each else "undirected" for each in (graph.directed, made.directed))
+        raise GcondError(f"'{graph.name}' is {now} and was {then} when this was made from it: load it as {then}")
+    return graph
+
+
+def _own_seed(small: CondensedGraph, seed: int) -> int:
+    """A seed for this growth alone: with the first one's, the same would be drawn again."""
+    return int.from_bytes(hashlib.sha256(f"{small.sha256} {seed}".encode()).digest()[:4], "little")

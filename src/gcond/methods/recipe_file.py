@@ -1,0 +1,94 @@
+"""Recipes: the settings of methods as TOML files, a table a method; the paper's come with the package."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gcond import methods
+from gcond.config import settings
+from gcond.config.registry import suggest
+from gcond.errors import GcondError
+
+_SUFFIX = ".toml"
+_ABOUT = ("dataset", "budgets", "gat_threshold")
+
+
+@dataclass(frozen=True)
+class RecipeFile:
+    """What a recipe says, checked against the methods that there are."""
+
+    name: str
+    """As it was asked for: a name or a path."""
+    dataset: str
+    """The data set that it is for; empty if it does not say."""
+    budgets: tuple[int, ...]
+    """The paper's numbers of nodes for that data set."""
+    gat_threshold: float | None
+    """GAT has no use for weights: it trains on the edges of A' above this; None on all of them."""
+    methods: dict[str, dict[str, Any]]
+    """The settings of each method that has a table."""
+
+    def settings(self, method: str) -> dict[str, Any]:
+        """The settings for ``method``, which must have a table."""
+        if method in self.methods:
+            return dict(self.methods[method])
+        having = ", ".join(f"[{name}]" for name in self.methods) or "none"
+        raise GcondError(f"recipe '{self.name}' has no table for method '{method}': its tables are {having}")
+
+
+def available() -> dict[str, Path]:
+    """The recipes that come with gcond, by name."""
+    return {path.stem: path for path in sorted(_folder().glob(f"*{_SUFFIX}"))}
+
+
+def load(recipe: str | Path) -> RecipeFile:
+    """Read the recipe of that name (``"cora"``), or the TOML file at that path, and check all of it.
+
+    At the top it may have ``dataset``, ``budgets`` and ``gat_threshold``; the rest are tables named after methods,
+    whose keys are the method's settings. Anything else is refused.
+    """
+    shipped = available()
+    path = shipped.get(recipe, Path(recipe)) if isinstance(recipe, str) else recipe
+    values = _read(path, str(recipe), list(shipped))
+    what = f"recipe '{recipe}'"
+    about = {key: values.pop(key) for key in _ABOUT if key in values}
+    dataset, budgets = about.get("dataset", ""), about.get("budgets", [])
+    if not isinstance(dataset, str):
+        raise GcondError(f"{what}: dataset must be the name of one, in quotes")
+    if not isinstance(budgets, list) or not all(type(nodes) is int and nodes > 0 for nodes in budgets):
+        raise GcondError(f"{what}: budgets must be a list of numbers of nodes")
+    threshold = about.get("gat_threshold")
+    if threshold is not None and not (isinstance(threshold, float) and 0 <= threshold < 1):
+        raise GcondError(f"{what}: gat_threshold must be a number from 0 to below 1, such as 0.5")
+    known = methods.available()
+    for name, table in values.items():
+        if name not in known:
+            raise GcondError(
+                f"{what} has '{name}'{suggest(name, known)}, which is no method: "
+                f"its tables must be among {', '.join(sorted(known))}"
+            )
+        if not isinstance(table, dict):
+            raise GcondError(f"{what}: '{name}' must be a table of settings, [{name}]")
+        settings.build(known[name], table, f"{what}, table [{name}]")
+    return RecipeFile(str(recipe), dataset, tuple(budgets), threshold, values)
+
+
+def _read(path: Path, asked: str, names: list[str]) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise GcondError(
+            f"there is no recipe '{asked}'{suggest(asked, names)}: give a TOML file, or one of {', '.join(names)}"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise GcondError(f"recipe '{asked}' is not TOML: {error}") from None
+    except OSError as error:
+        raise GcondError(f"recipe '{asked}' cannot be read: {error.strerror}") from None
+
+
+def _folder() -> Path:
+    """Where the recipes that come with gcond lie."""
+    return Path(__file__).parent / "recipes"

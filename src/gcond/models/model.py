@@ -1,0 +1,133 @@
+"""What every model is: a frozen description with functions, no state.
+
+Parameters are a plain dictionary of tensors, so that a training loop can stack several runs along a
+leading axis (one set of weights [R, …] for R seeds), and so that gradients with respect to them can be
+taken as a function. Every function here works with and without that axis.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor
+
+from gcond.graph.inputs import Chain, Inputs
+from gcond.linalg.sparse import Adjacency, Identity, Matrix, Operator, matmul
+
+Parameters: TypeAlias = dict[str, Tensor]
+Dropout: TypeAlias = Callable[[Tensor], Tensor]
+Activation = Literal["sigmoid", "tanh", "relu", "linear", "softplus", "leakyrelu", "relu6", "elu"]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "relu": F.relu,
+    "linear": lambda x: x,
+    "softplus": F.softplus,
+    "leakyrelu": F.leaky_relu,
+    "relu6": F.relu6,
+    "elu": F.elu,
+}
+# One IEEE operation a number: these round alike wherever in a tensor the number stands.
+EXACT = frozenset({"relu", "linear", "leakyrelu", "relu6"})
+
+
+@dataclass(frozen=True)
+class Model(ABC):
+    """A node classifier. Subclasses are frozen dataclasses; their fields are the architecture."""
+
+    name: ClassVar[str]
+    citation: ClassVar[str]
+    recipe: ClassVar[Mapping[str, Any]] = {}
+    """Where training this model differs from the default :class:`gcond.training.fit.recipe.Recipe`."""
+
+    layers: int = 2
+    """Layers with weights; 1 has no hidden layer."""
+    hidden: int = 256
+    """Width of every hidden layer."""
+    activation: Activation = "relu"
+    """Between layers."""
+
+    def __post_init__(self) -> None:
+        if self.layers < 1 or self.hidden < 1:
+            raise ValueError("layers and hidden must be at least 1")
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}")
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """How many edges away from a node its output can look."""
+
+    @property
+    def precomputed(self) -> int:
+        """How many of these hops are taken on the features alone, before any weight."""
+        return 0
+
+    def linear_in(self, inputs: Inputs) -> Matrix | Chain | None:
+        """H [n, d] where the scores are ``H W + b`` with ``weight0`` and ``bias0``; ``None`` if they are not linear."""
+        return None
+
+    @abstractmethod
+    def init(self, features: int, classes: int, generator: Generator) -> Parameters:
+        """Fresh weights of one run for ``features`` inputs and ``classes`` outputs."""
+
+    @abstractmethod
+    def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
+        """Class scores [n, C], or [R, n, C] for stacked parameters."""
+
+    def activate(self, h: Tensor, dropout: Dropout | None = None) -> Tensor:
+        """What happens between two layers: the activation σ, then dropout."""
+        function = ACTIVATIONS[self.activation]
+        # exp and its kin round differently in the body of a vector and in its tail, so a pass over a
+        # whole stack would let a run's numbers depend on where in it the run stands.
+        together = h.dim() == 2 or self.activation in EXACT
+        h = function(h) if together else torch.stack([function(run) for run in h])
+        return dropout(h) if dropout else h
+
+    def stack(
+        self, parameters: Parameters, first: Operator, dropout: Dropout | None, operator: Adjacency | None = None
+    ) -> Tensor:
+        """Layers ``h ↦ S h W + b`` with :meth:`activate` between them.
+
+        ``first`` is ``S X``, since it does not change while weights do; ``operator`` is ``S`` of the
+        further layers, by default the identity.
+        """
+        operator = Identity() if operator is None else operator
+        h = add_bias(matmul(first, parameters["weight0"]), parameters["bias0"])
+        for layer in range(1, self.layers):
+            h = matmul(self.activate(h, dropout), parameters[f"weight{layer}"])
+            h = add_bias(matmul(operator, h), parameters[f"bias{layer}"])
+        return h
+
+    def widths(self, features: int, classes: int) -> list[tuple[int, int]]:
+        """(in, out) of every layer."""
+        sizes = [features, *[self.hidden] * (self.layers - 1), classes]
+        return list(pairwise(sizes))
+
+
+def linear_parameters(widths: list[tuple[int, int]], generator: Generator) -> Parameters:
+    """``weight{layer}`` [in, out] by :func:`glorot` and ``bias{layer}`` [out] at zero, for each (in, out)."""
+    parameters = {}
+    for layer, (rows, columns) in enumerate(widths):
+        parameters[f"weight{layer}"] = glorot(rows, columns, generator)
+        parameters[f"bias{layer}"] = torch.zeros(columns)
+    return parameters
+
+
+def glorot(rows: int, columns: int, generator: Generator) -> Tensor:
+    """Uniform on ±√(6 / (rows + columns)) (Glorot and Bengio, AISTATS 2010), as PyG initialises its layers."""
+    bound = math.sqrt(6 / (rows + columns))
+    return torch.empty(rows, columns).uniform_(-bound, bound, generator=generator)
+
+
+def add_bias(x: Tensor, bias: Tensor) -> Tensor:
+    """``x`` [n, k] + ``bias`` [k], or [R, n, k] + [R, k]."""
+    return x + bias.unsqueeze(-2)

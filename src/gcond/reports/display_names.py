@@ -1,0 +1,27 @@
+"""Names that others gave, as they may be shown: data sets, classes and methods are called whatever people like."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from gcond.condensed.condensed_graph import CondensedGraph
+
+
+def clean(text: str) -> str:
+    """``text`` without control characters, reversed directions and halves of letters, each of which becomes a space."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def class_labels(names: Sequence[str], count: int) -> list[str]:
+    """What to call each of ``count`` classes: ``class 3`` where ``names`` are of other classes or say nothing."""
+    known = names if len(names) == count else [""] * count
+    return [clean(name).strip() or f"class {label}" for label, name in enumerate(known)]
+
+
+def with_class_names(small: CondensedGraph, names: Sequence[str]) -> CondensedGraph:
+    """``small`` with ``names`` for its classes, if they are as many and it does not know them itself."""
+    made = small.provenance
+    if made is None or made.class_names or len(names) != made.num_classes:
+        return small
+    return dataclasses.replace(small, provenance=dataclasses.replace(made, class_names=tuple(names)))

@@ -1,0 +1,118 @@
+"""Where experiments are done: one data set, its sweep, and how much of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.graph.source_graph import SourceGraph
+from gcond.jobs.runner import Condensation, Failure, Sweep
+from gcond.methods import find
+from gcond.methods import recipe_file as recipes
+from gcond.methods.condense import budget_for, method_for
+from gcond.methods.method import Method
+from gcond.methods.recipe_file import RecipeFile
+from gcond.reproduction.paper import Figure
+from gcond.runtime.engines.engine import Engine
+from gcond.runtime.tick import Tick
+
+Settings = Literal["gcond", "paper"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything."""
+
+    seeds: int = 5
+    """Condensed graphs a cell."""
+    runs: int = 10
+    """Trainings on each of them."""
+    epochs: int | None = None
+    """The most epochs of a condensation, where less than the method's own."""
+    train: Mapping[str, Any] = field(default_factory=dict)
+    """What the training recipe is made to be."""
+    architectures: Mapping[str, tuple[Any, ...]] | None = None
+    """The architectures to search; None is all of the paper's."""
+
+
+FULL = Scale()
+QUICK = Scale(
+    seeds=1,
+    runs=2,
+    epochs=5,
+    train={"epochs": 60},
+    architectures={"hops": (2, 10), "alpha": (0.1, 0.2), "hidden": (16, 64), "activation": ("relu", "sigmoid")},
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of ours beside the paper's."""
+
+    labels: tuple[str, ...]
+    ours: Figure | None
+    """None where it failed."""
+    n: int
+    """What the mean is over; 1 is a single measurement."""
+    paper: Figure | None
+    digits: int | None = None
+    """After the point; None as the rest of the table."""
+
+
+class Lab:
+    """One data set with a sweep of its own, that all experiments on it share: a graph is made once for all of them."""
+
+    def __init__(
+        self,
+        dataset: str,
+        source: SourceGraph,
+        folder: Path,
+        engine: Engine,
+        *,
+        scale: Scale = FULL,
+        settings: Settings = "gcond",
+        device: str = "auto",
+        command: str = "",
+        on_progress: Tick | None = None,
+    ) -> None:
+        self.dataset, self.source, self.scale, self.settings = dataset, source, scale, settings
+        self.folder, self.engine, self.device, self.command = folder, engine, device, command
+        self.sweep = Sweep(source, folder, engine, device=device, on_progress=on_progress)
+        self.on_progress = on_progress
+
+    @property
+    def failures(self) -> list[Failure]:
+        return self.sweep.failures
+
+    @cached_property
+    def recipe(self) -> RecipeFile:
+        """What the paper fixes for the data set."""
+        return recipes.load(self.dataset)
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """The paper's, in nodes."""
+        return self.recipe.budgets
+
+    @property
+    def middle(self) -> int:
+        """The budget of the paper's side experiments."""
+        return self.budgets[len(self.budgets) // 2]
+
+    def method(self, name: str, **options: Any) -> Method:
+        """The method with its own defaults or the paper's settings, and ``options`` on top."""
+        learned = find(name).kind == "learned"
+        paper = self.dataset if learned and self.settings == "paper" else None
+        method = method_for(name, options, paper)
+        if learned and self.scale.epochs is not None and "epochs" not in options:
+            options = options | {"epochs": min(self.scale.epochs, method.epochs)}  # type: ignore[attr-defined]
+        return method_for(name, options, paper)
+
+    def condense(self, method: Method, nodes: int, seed: int = 0) -> CondensedGraph | None:
+        """One condensed graph; None if it failed."""
+        job = Condensation(method, budget_for(self.source, nodes=nodes), seed)
+        return self.sweep.condense([job]).get(job)

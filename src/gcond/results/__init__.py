@@ -1,0 +1,1 @@
+"""What was measured: one type for each fact, with load and save."""

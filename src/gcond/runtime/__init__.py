@@ -1,0 +1,1 @@
+"""The machine: devices, threads, memory, seeds, files, progress and engines."""

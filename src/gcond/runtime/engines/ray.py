@@ -1,0 +1,102 @@
+"""A Ray cluster: a running one by address, or one of this machine for as long as it is needed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from gcond.errors import GcondError
+from gcond.runtime.engines.engine import DIED, MOST_TRIES, Engine, Job, Outcome, Result, Shared, attempt, cores, divide
+
+
+class RayEngine(Engine):
+    """Jobs as Ray tasks. What they share is put into the object store once; results come back to this process.
+
+    The nodes of a cluster need gcond installed, and nothing else: no data set and no shared folder.
+    """
+
+    def __init__(self, workers: int | None = None, threads: int | None = None, address: str | None = None) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise GcondError("the engine ray needs Ray: pip install 'gcond[ray]', or use --engine local") from None
+        self._ray: Any = ray
+        self._address = address
+        self._started = False
+        self.workers: int | None
+        if address is None:
+            self.workers, self.threads = divide(workers, threads, cores())
+        else:  # the cluster decides how many run at a time, by the cores it has
+            self.workers, self.threads = workers, (threads or 1)
+
+    @property
+    def shares_files(self) -> bool:
+        return self._address is None
+
+    def map(
+        self, function: Callable[[Shared, Job], Result], shared: Shared, jobs: Sequence[Job]
+    ) -> Iterator[Outcome[Job, Result]]:
+        if not jobs:
+            return
+        self._start()
+        ray = self._ray
+        remote = ray.remote(num_cpus=self.threads, max_retries=MOST_TRIES - 1)(_work)
+        place = ray.put(shared)
+        waiting = list(jobs)[::-1]
+        running: dict[Any, Job] = {}
+        try:
+            while waiting or running:
+                while waiting and (self.workers is None or len(running) < self.workers):
+                    job = waiting.pop()
+                    running[remote.remote(function, place, job, self.threads)] = job
+                (done,), _ = ray.wait(list(running), num_returns=1)
+                job = running.pop(done)
+                try:
+                    yield Outcome(job, *ray.get(done))
+                except ray.exceptions.RayError as error:
+                    gone = isinstance(error, ray.exceptions.WorkerCrashedError | ray.exceptions.OutOfMemoryError)
+                    yield Outcome(job, error=DIED if gone else _first_line(error))
+        finally:
+            for task in running:
+                ray.cancel(task, force=True)
+
+    def _start(self) -> None:
+        if self._ray.is_initialized():
+            return
+        try:
+            if self._address is not None:
+                self._ray.init(address=self._address, logging_level=logging.ERROR, log_to_driver=False)
+            else:
+                assert self.workers is not None
+                self._ray.init(
+                    num_cpus=self.workers * self.threads,
+                    include_dashboard=False,
+                    logging_level=logging.ERROR,
+                    log_to_driver=False,
+                )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            where = f"no Ray cluster answers at '{self._address}'" if self._address else "Ray does not start here"
+            raise GcondError(f"{where} ({_first_line(error)}): give the address of a running one") from None
+        self._started = True
+        largest = max((int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]), default=0)
+        if largest < self.threads:  # its jobs would wait for ever
+            raise GcondError(
+                f"no machine of the Ray cluster has {self.threads} cores for a job: use --threads {largest} or fewer"
+            )
+
+    def close(self) -> None:
+        if self._started:
+            self._ray.shutdown()
+            self._started = False
+
+
+def _work(function: Callable[[Any, Any], Any], shared: object, job: object, threads: int) -> tuple[Any, str | None]:
+    from gcond.runtime.threads import use_threads
+
+    use_threads(threads)
+    return attempt(function, shared, job)
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

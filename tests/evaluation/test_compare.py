@@ -1,0 +1,93 @@
+"""``gcond.compare`` from Python; the command line's tests look at the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import torch
+
+import gcond
+from gcond.errors import GcondError
+from gcond.evaluation.evaluate import evaluate
+from gcond.methods.condense import method_for
+from gcond.models.sgc import SGC
+from gcond.runtime.engines import open_engine
+
+QUICK = {"seeds": 2, "runs": 2, "recipe": {"epochs": 4}}
+
+
+def test_lines_are_what_condense_and_evaluate_give(tmp_path):
+    source = gcond.load("synthetic:tiny")
+    with open_engine("local", workers=1) as engine:
+        found = gcond.compare(source, methods=["random"], nodes=[8], folder=tmp_path, engine=engine, **QUICK)
+    whole, line = found.lines
+    (score,) = evaluate(source, models=["gcn"], runs=2, recipe={"epochs": 4})
+    assert (whole.mean, whole.std) == (score.mean, score.std)
+    scores = []
+    for seed in range(2):
+        small = gcond.condense(source, method="random", nodes=8, seed=seed)
+        (score,) = evaluate(small, on=source, models=["gcn"], runs=2, seed=10 * seed, recipe={"epochs": 4})
+        scores += score.runs
+    assert line.mean == pytest.approx(sum(scores) / 4)
+    assert line.mark == "best"
+    assert line.bytes < whole.bytes
+
+
+def test_it_takes_what_load_takes_and_budgets_of_both_kinds(tmp_path):
+    methods = [method_for("random", {}), "k-center"]
+    with open_engine("local", workers=1) as engine:
+        found = gcond.compare(
+            "synthetic:tiny", methods=methods, ratios=["3%"], nodes=[9, 8], folder=tmp_path, engine=engine, **QUICK
+        )
+    assert [(line.method, line.nodes) for line in found.lines[1:]] == [
+        ("random", 9),
+        ("k-center", 9),
+        ("random", 8),
+        ("k-center", 8),
+    ]
+
+
+@pytest.mark.parametrize("missing", [{"methods": []}, {"nodes": []}])
+def test_nothing_to_compare_is_refused(missing, tmp_path):
+    options = {"methods": ["random"], "nodes": [8], **missing}
+    with pytest.raises(GcondError, match="a method and a budget at least"):
+        gcond.compare("synthetic:tiny", folder=tmp_path, **options)
+
+
+def test_one_method_with_two_settings_is_refused(tmp_path):
+    methods = [method_for("coarsening", {"variant": variant}) for variant in ("variation-neighbourhoods", "heavy-edge")]
+    with pytest.raises(GcondError, match="'coarsening' is given with different settings"):
+        gcond.compare("synthetic:tiny", methods=methods, nodes=[8], folder=tmp_path)
+
+
+@dataclass(frozen=True)
+class Wild(SGC):
+    """A model that cannot be trained on a graph with this many nodes."""
+
+    name: ClassVar[str] = "wild"
+
+    def logits(self, parameters, inputs, dropout=None):
+        return super().logits(parameters, inputs, dropout) * (torch.nan if inputs.num_nodes > 20 else 1.0)
+
+
+def test_a_model_that_fails_on_the_whole_graph_does_not_sink_the_others(tmp_path):
+    options = {"methods": ["random"], "nodes": [8], "folder": tmp_path, **QUICK}
+    with open_engine("local", workers=1) as engine:
+        found = gcond.compare("synthetic:tiny", models=[Wild(), "gcn"], engine=engine, **options)
+        assert found.models == ("gcn",)
+        assert {line.model for line in found.lines} == {"gcn"}
+        assert any(failure.what == "wild on the whole graph" for failure in found.failures)
+        with pytest.raises(GcondError, match="no training on the whole graph to compare with: training wild diverged"):
+            gcond.compare("synthetic:tiny", models=[Wild()], engine=engine, **options)
+
+
+def test_the_top_line_of_an_inductive_source_is_what_training_sees(tmp_path):
+    source = gcond.load("synthetic:tiny", setting="inductive")
+    with open_engine("local", workers=1) as engine:
+        found = gcond.compare(source, methods=["random"], nodes=[8], folder=tmp_path, engine=engine, **QUICK)
+    inside = source.view("train").inputs
+    assert found.lines[0].nodes == found.source.nodes == inside.num_nodes < source.num_nodes
+    assert found.lines[0].edges == inside.adjacency.nnz / 2
+    assert found.lines[0].bytes < source.nbytes

@@ -1,0 +1,291 @@
+"""The protocol: reproducible, resumable, blind to test labels, the same for stock PyG models."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch_geometric.nn import GCNConv, SAGEConv
+
+import gcond
+from conftest import MakeGraph
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.errors import GcondError
+from gcond.evaluation import evaluate as protocol
+from gcond.evaluation.evaluate import evaluate
+from gcond.graph.learning_setting import Setting
+from gcond.graph.source_graph import SourceGraph
+from gcond.models.gcn import GCN
+from gcond.models.mlp import MLP
+from gcond.models.sgc import SGC
+from gcond.training import fit as training
+
+QUICK = {"epochs": 12}
+
+
+@pytest.fixture(scope="module")
+def source() -> SourceGraph:
+    return gcond.load("synthetic:tiny")
+
+
+@pytest.fixture(scope="module")
+def small(source: SourceGraph) -> CondensedGraph:
+    return gcond.condense(source, method="random", nodes=24)
+
+
+def test_a_score_sums_up_its_runs(source: SourceGraph, small: CondensedGraph) -> None:
+    (score,) = evaluate(small, on=source, runs=4, recipe=QUICK)
+    runs = torch.tensor(score.runs, dtype=torch.float64)
+    assert score.mean == pytest.approx(float(runs.mean()))
+    assert score.std == pytest.approx(float(runs.std(unbiased=True)))
+    assert score.recipe["epochs"] == 12
+    assert score.settings == {"layers": 2, "hidden": 256, "activation": "relu"}
+    assert 0 < score.val_mean <= 1
+
+
+def test_the_score_is_the_accuracy_of_the_best_validation_epoch(source: SourceGraph, small: CondensedGraph) -> None:
+    """Against training stopped after each epoch in turn, in double checking by hand."""
+    model, seeds = GCN(hidden=8), [3]
+    (score,) = evaluate(small, on=source, models=[model], runs=1, seed=3, recipe={"epochs": 2})
+    options = {"classes": source.num_classes, "seeds": seeds}
+    recipe = training.Recipe(epochs=2)
+    fitted = training.fit(model, small.view(), source.view("val"), recipe=recipe, **options)
+    logits = model.logits({k: v[0] for k, v in fitted.parameters.items()}, source.view("test").inputs)
+    view = source.view("test")
+    expected = (logits[view.nodes].argmax(1) == view.y).double().mean()
+    assert score.runs == (float(expected),)
+
+
+def test_a_run_does_not_depend_on_the_others(
+    source: SourceGraph, small: CondensedGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = evaluate(small, on=source, runs=5, recipe=QUICK)[0].runs
+    assert evaluate(small, on=source, runs=2, recipe=QUICK)[0].runs == together[:2]
+    assert evaluate(small, on=source, runs=2, seed=3, recipe=QUICK)[0].runs == together[3:]
+    monkeypatch.setattr(training, "STACK_BYTES", 1)  # one by one
+    assert evaluate(small, on=source, runs=5, recipe=QUICK)[0].runs == together
+
+
+def test_all_models_in_one_call(source: SourceGraph, small: CondensedGraph) -> None:
+    names = sorted(gcond.models.available())
+    scores = evaluate(small, on=source, models=names, runs=2, recipe={"epochs": 3})
+    assert [score.model for score in scores] == names
+    assert all(0 <= score.mean <= 1 for score in scores)
+
+
+def test_the_whole_graph_is_its_own_reference(source: SourceGraph) -> None:
+    (score,) = evaluate(source, models=["sgc"], runs=2, recipe={"epochs": 60})
+    chance = float(torch.bincount(source.y[source.test_mask]).max() / source.test_mask.sum())
+    assert score.mean > chance + 0.1
+
+
+def test_resuming_does_only_what_is_missing(
+    source: SourceGraph, small: CondensedGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed = evaluate(small, on=source, models=["gcn", "sgc"], runs=3, recipe=QUICK)
+    path = tmp_path / "trials.jsonl"
+    trained: list[tuple[str, int]] = []
+
+    def counting_fit(model: GCN, *views: object, seeds: list[int], **options: object) -> training.Fit:
+        if len(trained) == 4:
+            raise KeyboardInterrupt
+        trained.extend((model.name, seed) for seed in seeds)
+        return training.fit(model, *views, seeds=seeds, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(protocol, "fit", counting_fit)
+    monkeypatch.setattr(training, "STACK_BYTES", 1)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(small, on=source, models=["gcn", "sgc"], runs=3, recipe=QUICK, trials=path)
+    trained.append(("", -1))  # past the interruption
+    resumed = evaluate(small, on=source, models=["gcn", "sgc"], runs=3, recipe=QUICK, trials=path)
+    assert [score.runs for score in resumed] == [score.runs for score in undisturbed]
+    done = [entry for entry in trained if entry[0]]
+    assert sorted(done) == [(name, seed) for name in ("gcn", "sgc") for seed in range(3)]
+
+
+@pytest.mark.parametrize("change", [{"epochs": 13}, {"dropout": 0.5}, {"lr": 0.02}])
+def test_another_recipe_is_another_trial(
+    source: SourceGraph, small: CondensedGraph, tmp_path: Path, change: dict[str, float]
+) -> None:
+    path = tmp_path / "trials.jsonl"
+    evaluate(small, on=source, runs=1, recipe=QUICK, trials=path)
+    evaluate(small, on=source, runs=1, recipe=QUICK | change, trials=path)
+    evaluate(source, runs=1, recipe=QUICK, trials=path)
+    evaluate(small, on=source, models=[GCN(hidden=8)], runs=1, recipe=QUICK, trials=path)
+    assert len(path.read_text().splitlines()) == 4
+
+
+def test_another_gcond_is_another_trial(
+    source: SourceGraph, small: CondensedGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a version computes, another need not: its trials are not taken for its own."""
+    path = tmp_path / "trials.jsonl"
+    for version in ("1", "1", "2"):
+        monkeypatch.setattr(protocol, "__version__", version)
+        evaluate(small, on=source, runs=1, recipe=QUICK, trials=path)
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_score_says_what_it_was_tested_on_and_from_which_seed(source: SourceGraph, small: CondensedGraph) -> None:
+    inductive = source.with_setting("inductive")
+    first, second = (evaluate(small, on=graph, runs=1, seed=5, recipe=QUICK)[0] for graph in (source, inductive))
+    assert (first.source, first.seed) == (source.sha256, 5)
+    assert second.source == inductive.sha256 != source.sha256
+    assert first.to_json()["source"] == source.sha256
+
+
+@pytest.mark.parametrize("one", ["sgc", SGC(hops=3)])
+def test_one_model_needs_no_list(source: SourceGraph, small: CondensedGraph, one: str | SGC) -> None:
+    (alone,) = evaluate(small, on=source, models=one, runs=1, recipe=QUICK)
+    (listed,) = evaluate(small, on=source, models=[one], runs=1, recipe=QUICK)
+    assert alone.model == "sgc"
+    assert alone.runs == listed.runs
+    with pytest.raises(GcondError, match="unknown model 'gcnn' \\(did you mean 'gcn'"):
+        evaluate(small, on=source, models="gcnn")
+
+
+@pytest.mark.parametrize("setting", ["transductive", "inductive"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_pyg_source(make_graph: MakeGraph, setting: Setting, directed: bool) -> None:
+    """It is used as the condensed graph says, so that it is the very graph that this was made from."""
+    graph = make_graph(setting, directed=directed)
+    condensed = gcond.condense(graph, method="random", nodes=12)
+    (score,) = evaluate(condensed, on=graph.to_pyg(), runs=1, recipe=QUICK)
+    assert score.source == graph.sha256 == condensed.provenance.source["sha256"]
+    assert score.runs == evaluate(condensed, on=graph, runs=1, recipe=QUICK)[0].runs
+    bare = dataclasses.replace(condensed, provenance=None)
+    (plain,) = evaluate(bare, on=graph.to_pyg(), runs=1, recipe=QUICK)
+    assert plain.source == SourceGraph.from_pyg(graph.to_pyg()).sha256
+
+
+def test_test_labels_decide_nothing(source: SourceGraph, small: CondensedGraph, tmp_path: Path) -> None:
+    """Shuffled test labels change the test accuracy and nothing else."""
+    y = source.y.clone()
+    index = source.test_mask.nonzero().squeeze(1)
+    y[index] = y[index].roll(7)
+    honest, poisoned = (
+        evaluate(small, on=graph, runs=2, recipe=QUICK)[0] for graph in (source, dataclasses.replace(source, y=y))
+    )
+    assert honest.val_mean == poisoned.val_mean
+    assert honest.runs != poisoned.runs
+
+
+def test_inductive_parts_do_not_see_each_other(source: SourceGraph) -> None:
+    """Cutting every edge between parts changes nothing in the inductive setting."""
+    graph = source.with_setting("inductive")
+    part = torch.full((graph.num_nodes,), -1)
+    for number, name in enumerate(("train", "val", "test")):
+        part[graph.mask(name)] = number
+    rows, columns = graph.adjacency.row_index, graph.adjacency.indices.long()
+    inside = part[rows] == part[columns]
+    cut = SourceGraph.build(
+        name="cut",
+        x=graph.x,
+        edge_index=torch.stack([columns[inside], rows[inside]]),
+        edge_weight=graph.adjacency.values[inside],
+        y=graph.y,
+        train=graph.train_mask,
+        val=graph.val_mask,
+        test=graph.test_mask,
+    )
+    assert cut.num_edges < graph.num_edges
+    assert evaluate(graph, runs=2, recipe=QUICK)[0].runs == evaluate(cut, runs=2, recipe=QUICK)[0].runs
+
+
+def test_soft_labels_of_one_class_are_hard_ones(source: SourceGraph, small: CondensedGraph) -> None:
+    soft = dataclasses.replace(small, y=F.one_hot(small.y, source.num_classes).float())
+    hard_runs = evaluate(small, on=source, runs=2, recipe=QUICK)[0].runs
+    assert evaluate(soft, on=source, runs=2, recipe=QUICK)[0].runs == pytest.approx(hard_runs, abs=0.02)
+
+
+def test_without_structure_training_uses_the_identity(source: SourceGraph, small: CondensedGraph) -> None:
+    """On A' = I, propagation does nothing: SGC learns the very weights of a linear model on X' alone."""
+    bare = dataclasses.replace(small, edge_index=torch.empty(2, 0, dtype=torch.long), edge_weight=torch.empty(0))
+    recipe = training.Recipe(epochs=10, select="last")
+    sgc, linear = (
+        training.fit(model, bare.view(), None, classes=source.num_classes, seeds=[0], recipe=recipe).parameters
+        for model in (SGC(hops=3), MLP(layers=1))
+    )
+    assert all(torch.equal(sgc[key], linear[key]) for key in linear)
+    scores = evaluate(bare, on=source, models=[SGC(hops=3), MLP(layers=1)], runs=2, recipe=QUICK)
+    assert scores[0].runs != scores[1].runs  # at test the real graph counts again
+
+
+def test_what_does_not_fit_is_refused(source: SourceGraph, small: CondensedGraph) -> None:
+    narrow = dataclasses.replace(small, x=small.x[:, :-1].clone())
+    with pytest.raises(GcondError, match="features"):
+        evaluate(narrow, on=source)
+    with pytest.raises(GcondError, match="source graph"):
+        evaluate(small)
+    with pytest.raises(GcondError, match="use 1 or more"):
+        evaluate(small, on=source, runs=0)
+    with pytest.raises(GcondError, match="unknown model 'gcnn' \\(did you mean 'gcn'"):
+        evaluate(small, on=source, models=["gcnn"])
+    with pytest.raises(GcondError, match="no setting 'epoch'"):
+        evaluate(small, on=source, recipe={"epoch": 3})
+    empty = dataclasses.replace(source, test_mask=torch.zeros_like(source.test_mask))
+    with pytest.raises(GcondError, match="no test nodes"):
+        evaluate(small, on=empty)
+
+
+def test_progress_counts_every_epoch_of_every_run(source: SourceGraph, small: CondensedGraph) -> None:
+    seen: list[tuple[str, int, int]] = []
+    evaluate(small, on=source, runs=3, recipe=QUICK, on_progress=lambda *state: seen.append(state))
+    assert seen[-1] == ("gcn", 36, 36)
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+class Stock(torch.nn.Module):
+    """Two stock PyG layers."""
+
+    def __init__(self, layer: type, features: int, classes: int) -> None:
+        super().__init__()
+        self.weighted = layer is GCNConv
+        self.first, self.second = layer(features, 256), layer(256, classes)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        extra = (weight,) if self.weighted else ()
+        return self.second(self.first(x, edge_index, *extra).relu(), edge_index, *extra)
+
+
+@pytest.mark.parametrize(("name", "layer"), [("gcn", GCNConv), ("sage", SAGEConv)])
+@pytest.mark.parametrize("structure", [True, False])
+def test_stock_pyg_models_reach_the_same_accuracy(name: str, layer: type, structure: bool) -> None:
+    """A plain PyG training loop on ``to_pyg()``, with the recipe and no other code of ours."""
+    source = gcond.load("synthetic:small")
+    small = gcond.condense(source, method="random", nodes=100)
+    if not structure:
+        small = dataclasses.replace(small, edge_index=torch.empty(2, 0, dtype=torch.long), edge_weight=torch.empty(0))
+    runs, epochs = 3, 30
+    (ours,) = evaluate(small, on=source, models=[name], runs=runs, recipe={"epochs": epochs})
+
+    little, whole = small.to_pyg(), source.to_pyg()
+    theirs = []
+    for seed in range(runs):
+        torch.manual_seed(seed)
+        model = Stock(layer, whole.num_features, source.num_classes)
+        best, tested = -1.0, 0.0
+        for epoch in range(epochs):
+            if epoch % (epochs // 2) == 0:
+                rate = 0.01 if epoch == 0 else 0.001
+                optimiser = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=5e-4)
+            optimiser.zero_grad()
+            F.cross_entropy(model(little.x, little.edge_index, little.edge_weight), little.y).backward()
+            optimiser.step()
+            with torch.no_grad():
+                right = model(whole.x, whole.edge_index, whole.edge_weight).argmax(1) == whole.y
+            if (val := float(right[whole.val_mask].float().mean())) > best:
+                best, tested = val, float(right[whole.test_mask].float().mean())
+        theirs.append(tested)
+    assert ours.mean == pytest.approx(sum(theirs) / runs, abs=0.03)
+    assert ours.mean > 2 / source.num_classes
+
+
+def test_a_setting_that_came_later_leaves_old_trials_valid() -> None:
+    """Keys of trials from before `validate_every` hold as long as it has the value it then had."""
+    before = {"epochs": 600, "lr": 0.01, "weight_decay": 5e-4, "dropout": 0.0, "select": "best-validation"}
+    assert protocol.recipe_identity(training.Recipe()) == before
+    assert protocol.recipe_identity(training.Recipe(validate_every=5)) == before | {"validate_every": 5}

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.errors import GcondError
+from gcond.graph.inputs import Inputs
+from gcond.graph.labelled_view import View
+from gcond.models.gcn import GCN
+from gcond.runtime.seeds import generator
+from gcond.training.fit import accuracy, cross_entropy, fit, predict
+from gcond.training.recipe import Recipe
+from reference.training import literal_fit, literal_gcn
+
+SEEDS = [7, 0, 3, 11, 12, 13, 14, 15, 16, 17]
+# Sizes that are no multiple of a vector's width, so that the runs of a stack do not line up by luck.
+MODEL = GCN(hidden=19)
+
+
+def initial(graph, seed, model=MODEL):
+    return model.init(graph.num_features, graph.num_classes, generator(seed, "weights"))
+
+
+def run(graph, seeds, recipe, model=MODEL, train=None):
+    train = graph.view("train") if train is None else train
+    return fit(model, train, graph.view("val"), classes=graph.num_classes, seeds=seeds, recipe=recipe)
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 20, 21])
+def test_equals_a_plain_loop_with_pyg_s_layers(make_graph, setting, epochs):
+    """Adam, its rate a tenth and its moments fresh from half-way on, weight decay on everything."""
+    for graph in (
+        make_graph(setting),
+        make_graph(setting, features=60, density=0.05),
+        make_graph(setting, weighted=True),
+    ):
+        recipe = Recipe(epochs=epochs, lr=0.05, weight_decay=5e-3, select="last")
+        fitted = run(graph, [7, 0], recipe)
+        for number, seed in enumerate([7, 0]):
+            course = literal_fit(
+                initial(graph, seed), graph.view("train"), graph.view("val"), epochs=epochs, lr=0.05, weight_decay=5e-3
+            )
+            for key, expected in course.parameters[-1].items():
+                torch.testing.assert_close(fitted.parameters[key][number], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_fresh_moments_and_the_lower_rate_are_seen(make_graph):
+    """The oracle would notice: a loop that goes on as before half-way ends elsewhere."""
+    graph = make_graph()
+    arguments = (initial(graph, 7), graph.view("train"), graph.view("val"))
+    kept = literal_fit(*arguments, epochs=40, lr=0.05, weight_decay=5e-3).parameters[19]["weight0"]
+    lowered = literal_fit(*arguments, epochs=20, lr=0.05, weight_decay=5e-3).parameters[19]["weight0"]
+    assert (kept - lowered).abs().max() > 1e-2
+
+
+def test_the_best_validation_epoch_is_the_first_of_the_highest_accuracy(make_graph, setting):
+    graph = make_graph(setting, features=6)
+    recipe = Recipe(epochs=30, lr=0.05)
+    fitted = run(graph, SEEDS[:5], recipe)
+    epochs = []
+    for number, seed in enumerate(SEEDS[:5]):
+        course = literal_fit(
+            initial(graph, seed), graph.view("train"), graph.view("val"), epochs=30, lr=0.05, weight_decay=5e-4
+        )
+        best = max(range(30), key=lambda epoch: course.val_accuracy[epoch])
+        assert int(fitted.epoch[number]) == best + 1
+        assert float(fitted.val_accuracy[number]) == pytest.approx(course.val_accuracy[best], abs=1e-12)
+        for key, expected in course.parameters[best].items():
+            torch.testing.assert_close(fitted.parameters[key][number], expected, rtol=1e-4, atol=1e-5)
+        epochs.append(best + 1)
+    assert len(set(epochs)) > 1  # runs do not share their choice
+    torch.testing.assert_close(accuracy(MODEL, fitted.parameters, graph.view("val")), fitted.val_accuracy)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("select", ["best-validation", "last"])
+def test_a_run_does_not_depend_on_those_beside_it(make_graph, setting, dropout, select):
+    recipe = Recipe(epochs=8, dropout=dropout, select=select)
+    for graph in (make_graph(setting), make_graph(setting, features=60, density=0.05)):
+        alone = {seed: run(graph, [seed], recipe) for seed in SEEDS[:3]}
+        for seeds in (SEEDS[:3], SEEDS, SEEDS[::-1]):
+            together = run(graph, seeds, recipe)
+            for seed, single in alone.items():
+                place = seeds.index(seed)
+                assert int(together.epoch[place]) == int(single.epoch[0])
+                assert torch.equal(together.val_accuracy[place], single.val_accuracy[0])
+                for key, tensor in single.parameters.items():
+                    assert torch.equal(together.parameters[key][place], tensor[0]), (seed, len(seeds), key)
+
+
+def test_a_run_does_not_depend_on_those_beside_it_on_condensed_graphs(make_graph):
+    graph = make_graph(sizes=(83, 61, 37))
+    structure = torch.rand(13, 13, generator=torch.Generator().manual_seed(0)).triu(1)
+    target, source = (structure + structure.T).nonzero(as_tuple=True)
+    soft = torch.rand(13, 3, generator=torch.Generator().manual_seed(1)).softmax(1)
+    condensed = CondensedGraph(
+        x=torch.randn(13, 12, generator=torch.Generator().manual_seed(2)),
+        y=soft,
+        edge_index=torch.stack([source, target]),
+        edge_weight=(structure + structure.T)[target, source],
+    )
+    bare = dataclasses.replace(condensed, edge_index=condensed.edge_index[:, :0], edge_weight=torch.empty(0))
+    for small in (condensed, bare):
+        recipe = Recipe(epochs=8, dropout=0.3)
+        together = run(graph, SEEDS, recipe, train=small.view())
+        for place, seed in enumerate(SEEDS):
+            single = run(graph, [seed], recipe, train=small.view())
+            for key, tensor in single.parameters.items():
+                assert torch.equal(together.parameters[key][place], tensor[0])
+
+
+def test_the_same_seed_gives_the_same_weights(make_graph):
+    graph, recipe = make_graph(), Recipe(epochs=10, dropout=0.5)
+    torch.manual_seed(1)
+    first = run(graph, [5], recipe)
+    torch.manual_seed(2)
+    second, other = run(graph, [5], recipe), run(graph, [6], recipe)
+    for key, tensor in first.parameters.items():
+        assert torch.equal(tensor, second.parameters[key])
+        assert not torch.equal(tensor, other.parameters[key])
+
+
+def test_soft_one_hot_labels_equal_hard_ones(make_graph):
+    graph = make_graph()
+    train = graph.view("train")
+    soft = View(train.inputs, train.nodes, F.one_hot(train.y, 3).float(), train.source_index)
+    recipe = Recipe(epochs=20, select="last")
+    hard_fit, soft_fit = run(graph, [1, 2], recipe), run(graph, [1, 2], recipe, train=soft)
+    for key, tensor in hard_fit.parameters.items():
+        torch.testing.assert_close(soft_fit.parameters[key], tensor, rtol=1e-5, atol=1e-6)
+
+
+def test_cross_entropy_is_torch_s_own():
+    stream = torch.Generator().manual_seed(0)
+    logits = torch.randn(4, 9, 3, generator=stream)
+    y = torch.randint(3, (9,), generator=stream)
+    soft = torch.rand(9, 3, generator=stream)
+    torch.testing.assert_close(cross_entropy(logits, y), torch.stack([F.cross_entropy(run, y) for run in logits]))
+    torch.testing.assert_close(cross_entropy(logits, soft), torch.stack([F.cross_entropy(run, soft) for run in logits]))
+
+
+def test_accuracy_and_predictions_are_those_of_pyg_s_layers(make_graph, setting):
+    graph = make_graph(setting)
+    fitted = run(graph, SEEDS[:3], Recipe(epochs=10))
+    test = graph.view("test")
+    classes = literal_gcn(fitted.parameters, test.inputs)[:, test.nodes].argmax(-1)
+    assert torch.equal(predict(MODEL, fitted.parameters, test), classes)
+    assert torch.equal(accuracy(MODEL, fitted.parameters, test), (classes == test.y).double().mean(1))
+
+
+def test_the_last_epoch_needs_no_validation(make_graph):
+    graph = make_graph()
+    recipe = Recipe(epochs=8, select="last")
+    fitted = fit(MODEL, graph.view("train"), None, classes=3, seeds=[1, 2], recipe=recipe)
+    assert fitted.epoch.tolist() == [8, 8]
+    assert bool(fitted.val_accuracy.isnan().all())
+    watched = run(graph, [1, 2], recipe)
+    torch.testing.assert_close(watched.val_accuracy, accuracy(MODEL, fitted.parameters, graph.view("val")))
+    for key, tensor in fitted.parameters.items():
+        assert torch.equal(watched.parameters[key], tensor)
+
+
+def test_the_best_epoch_needs_validation_nodes(make_graph, setting):
+    graph = make_graph(setting)
+    with pytest.raises(ValueError, match="cannot be chosen without a validation view"):
+        fit(MODEL, graph.view("train"), None, classes=3, seeds=[0], recipe=Recipe(epochs=1))
+    empty = dataclasses.replace(graph, val_mask=torch.zeros(graph.num_nodes, dtype=torch.bool))
+    with pytest.raises(GcondError, match="there is no validation node"):
+        run(empty, [0], Recipe(epochs=1))
+
+
+def test_weights_carry_no_gradient_and_share_nothing(make_graph):
+    fitted = run(make_graph(), [1, 2], Recipe(epochs=3, select="last"))
+    assert not any(tensor.requires_grad for tensor in fitted.parameters.values())
+
+
+def test_progress_is_told_after_every_epoch(make_graph):
+    graph, told = make_graph(), []
+    fit(
+        MODEL,
+        graph.view("train"),
+        graph.view("val"),
+        classes=3,
+        seeds=[0],
+        recipe=Recipe(epochs=5),
+        on_epoch=told.append,
+    )
+    assert told == [1, 2, 3, 4, 5]
+
+
+def test_dropout_keeps_the_mean_and_the_share(make_graph):
+    """Training with dropout differs from training without, and prediction never drops anything."""
+    graph = make_graph()
+    plain, dropped = run(graph, [1], Recipe(epochs=5)), run(graph, [1], Recipe(epochs=5, dropout=0.5))
+    assert not torch.equal(plain.parameters["weight0"], dropped.parameters["weight0"])
+    first = predict(MODEL, dropped.parameters, graph.view("test"))
+    assert torch.equal(first, predict(MODEL, dropped.parameters, graph.view("test")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epochs": 0}, "epochs must be at least 1"),
+        ({"lr": 0}, "lr must be positive"),
+        ({"weight_decay": -1}, "weight_decay must not be negative"),
+        ({"validate_every": 0}, "validate_every must be at least 1"),
+        ({"dropout": 1}, "dropout must be at least 0 and below 1"),
+        ({"dropout": -0.1}, "dropout must be at least 0 and below 1"),
+    ],
+)
+def test_recipes_that_cannot_be_followed(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Recipe(**changes)
+
+
+def test_training_that_diverges_is_said(graph):
+    with pytest.raises(GcondError, match="diverged: use an lr below 1e\\+30"):
+        fit(GCN(), graph.view("train"), graph.view("val"), classes=3, seeds=[0], recipe=Recipe(epochs=5, lr=1e30))
+
+
+def test_validation_can_be_less_frequent(make_graph, setting):
+    """The best of the epochs that are looked at, of which the last is always one."""
+    graph = make_graph(setting, features=6)
+    for epochs, every in ((30, 7), (30, 30), (30, 99), (1, 5)):
+        fitted = run(graph, SEEDS[:3], Recipe(epochs=epochs, lr=0.05, validate_every=every))
+        seen = sorted({*range(every, epochs + 1, every), epochs})
+        for number, seed in enumerate(SEEDS[:3]):
+            course = literal_fit(
+                initial(graph, seed), graph.view("train"), graph.view("val"), epochs=epochs, lr=0.05, weight_decay=5e-4
+            )
+            best = max(seen, key=lambda epoch: course.val_accuracy[epoch - 1])
+            assert int(fitted.epoch[number]) == best
+            assert float(fitted.val_accuracy[number]) == pytest.approx(course.val_accuracy[best - 1], abs=1e-12)
+            for key, expected in course.parameters[best - 1].items():
+                torch.testing.assert_close(fitted.parameters[key][number], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_that_training_passes_on_are_those_of_a_second_look(make_graph):
+    """Where both parts see the same rows, validation is read off the next training pass: to the same bits."""
+    graph = make_graph(features=6)
+    train, val = graph.view("train"), graph.view("val")
+    apart = View(Inputs(train.inputs.x, train.inputs.adjacency), val.nodes, val.y, val.source_index)
+    deep = GCN(layers=4, hidden=7)
+    assert train.focus(deep.reach, deep.precomputed).inputs is val.focus(deep.reach, deep.precomputed).inputs
+    for every in (1, 3):
+        recipe = Recipe(epochs=20, lr=0.05, validate_every=every)
+        first, second = (fit(deep, train, view, classes=3, seeds=SEEDS, recipe=recipe) for view in (val, apart))
+        assert torch.equal(first.epoch, second.epoch)
+        assert torch.equal(first.val_accuracy, second.val_accuracy)
+        assert all(torch.equal(first.parameters[key], second.parameters[key]) for key in first.parameters)
