@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch_geometric.nn import GCNConv
 
 import gcond
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.models.gcn import GCN
 from gcond.training.fit import accuracy, fit
 from gcond.training.recipe import Recipe
@@ -51,7 +51,7 @@ class DenseGCN(torch.nn.Module):
         return adjacency @ self.second(F.relu(adjacency @ self.first(x)))
 
 
-def train_plainly(model: torch.nn.Module, small: tuple, y, whole: tuple, *, val: View, recipe: Recipe) -> float:
+def train_plainly(model: torch.nn.Module, small: tuple, y, whole: tuple, *, val: LabelledView, recipe: Recipe) -> float:
     best = 0.0
     optimiser = torch.optim.Adam(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay)
     for epoch in range(recipe.epochs):

@@ -17,7 +17,7 @@ import torch
 
 import gcond
 from gcond.evaluation.nas.search_space import groups, space
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.runtime.memory import reuse_memory
 from gcond.training.architectures import Architectures
 from gcond.training.fit import fit, runs_together
@@ -36,11 +36,11 @@ def main() -> None:
     models = space("appnp", GRID).models
     val, classes = graph.view("val"), graph.num_classes
 
-    def one_by_one(train: View, every: int) -> None:
+    def one_by_one(train: LabelledView, every: int) -> None:
         for model in models:
             fit(model, train, val, classes=classes, seeds=[0], recipe=Recipe(epochs=epochs, validate_every=every))
 
-    def stacked(train: View, every: int) -> None:
+    def stacked(train: LabelledView, every: int) -> None:
         for group in groups(models, graph.num_features, classes):
             width = runs_together(group[0], train, classes)
             for start in range(0, len(group), width):
@@ -48,7 +48,7 @@ def main() -> None:
                 recipe = Recipe(epochs=epochs, validate_every=every)
                 fit(Architectures(part), train, val, classes=classes, seeds=[0] * len(part), recipe=recipe)
 
-    ways: dict[str, tuple[Callable[[View, int], None], int]] = {
+    ways: dict[str, tuple[Callable[[LabelledView, int], None], int]] = {
         "one by one, a look every epoch": (one_by_one, 1),
         "one by one, every fifth": (one_by_one, 5),
         "stacked, a look every epoch": (stacked, 1),

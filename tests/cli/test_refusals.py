@@ -675,6 +675,6 @@ def test_a_bug_keeps_its_traceback(workspace, gcond, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("this is a bug")
 
-    monkeypatch.setattr("gcond.condensed.statistics.describe", broken)
+    monkeypatch.setattr("gcond.graph.statistics.describe", broken)
     with pytest.raises(RuntimeError, match="this is a bug"):
         gcond("inspect", workspace.small)

@@ -18,7 +18,6 @@ from torch_geometric.transforms import NormalizeFeatures
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 import gcond
-from gcond.condensed.statistics import describe
 from gcond.data.catalogue import DATASETS, catalogue
 from gcond.data.planetoid import NumbersOnly
 from gcond.errors import GcondError
@@ -47,7 +46,7 @@ def test_figures_are_the_printed_ones(name, real_data):
         printed.features,
         printed.classes,
     )
-    assert describe(graph).listed_edges == printed.edges
+    assert graph.statistics.listed_edges == printed.edges
     assert tuple(int(graph.mask(part).sum()) for part in ("train", "val", "test")) == printed.split
     assert graph.setting == printed.setting
     assert graph.name == name

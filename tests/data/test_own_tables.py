@@ -8,7 +8,6 @@ import torch
 from pyarrow import csv, parquet
 
 import gcond
-from gcond.condensed.statistics import describe
 from gcond.errors import GcondError
 
 NODES = {
@@ -61,7 +60,7 @@ def test_a_graph_as_people_keep_it(save, kind):
 @pytest.mark.parametrize("both_ways", [False, True])
 def test_density_does_not_depend_on_how_often_a_pair_is_listed(both_ways, save, kind):
     edges = {"source": ["a", "b"], "target": ["b", "a"]} if both_ways else {"source": ["a"], "target": ["b"]}
-    found = describe(gcond.load(save(edges=edges, kind=kind)))
+    found = gcond.load(save(edges=edges, kind=kind)).statistics
     assert found.listed_edges == 1
     assert found.density == pytest.approx(2 / 36)
 

@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from torch_geometric.datasets import Flickr
 
 import gcond
-from gcond.condensed.statistics import describe
 from gcond.errors import GcondError
 
 N = 12
@@ -39,7 +38,7 @@ def test_equals_pyg_and_is_standardised_by_training_nodes(folder, tmp_path):
     for part in ("train", "val", "test"):
         assert torch.equal(graph.mask(part), theirs[f"{part}_mask"])
     assert theirs.edge_index.shape[1] == 2 * N
-    found = describe(graph)
+    found = graph.statistics
     assert found.edges == found.listed_edges == N  # the file stores both directions
     assert found.density == pytest.approx(2 * N / N**2)
     dense = torch.zeros(N, N)

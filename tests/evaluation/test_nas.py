@@ -22,7 +22,7 @@ from gcond.evaluation.nas.search_space import PAPER, groups, parse_grid, space
 from gcond.graph.source_graph import SourceGraph
 from gcond.models.appnp import APPNP
 from gcond.models.gcn import GCN
-from gcond.results.search import SIDES, SearchResult
+from gcond.results.search import SIDES, Search
 from gcond.runtime.engines import Engine, Outcome, open_engine
 from gcond.training.recipe import Recipe
 
@@ -54,11 +54,11 @@ def small(source: SourceGraph) -> CondensedGraph:
 
 
 @pytest.fixture(scope="module")
-def found(source: SourceGraph, small: CondensedGraph) -> SearchResult:
+def found(source: SourceGraph, small: CondensedGraph) -> Search:
     return nas.search(small, on=source, grid=GRID, recipe=QUICK, runs=3)
 
 
-def without_times(result: SearchResult) -> dict[str, Any]:
+def without_times(result: Search) -> dict[str, Any]:
     made = result.to_json() | {"seconds": None}
     rows = [{key: value for key, value in row.items() if "seconds" not in key} for row in made["architectures"]]
     return made | {"architectures": rows}
@@ -76,7 +76,7 @@ def test_the_paper_s_space_has_480_architectures() -> None:
 
 
 def test_every_architecture_is_judged_by_validation_as_evaluation_judges_it(
-    source: SourceGraph, small: CondensedGraph, found: SearchResult
+    source: SourceGraph, small: CondensedGraph, found: Search
 ) -> None:
     assert [one.settings for one in found.architectures] == [
         {"hops": hops, "hidden": hidden, "activation": activation}
@@ -92,14 +92,14 @@ def test_every_architecture_is_judged_by_validation_as_evaluation_judges_it(
         assert [getattr(one, side) for one in found.architectures] == pytest.approx(expected, abs=0.011)
 
 
-def test_correlations_are_those_of_the_definition(found: SearchResult) -> None:
+def test_correlations_are_those_of_the_definition(found: Search) -> None:
     x, y = (np.array([getattr(one, side) for one in found.architectures]) for side in SIDES)
     assert found.pearson == pytest.approx(np.corrcoef(x, y)[0, 1])
     ranks = [np.array([((v < a).sum() + (v <= a).sum() + 1) / 2 for a in v]) for v in (x, y)]
     assert found.spearman == pytest.approx(np.corrcoef(*ranks)[0, 1])
 
 
-def test_a_side_that_does_not_vary_has_no_correlation(found: SearchResult) -> None:
+def test_a_side_that_does_not_vary_has_no_correlation(found: Search) -> None:
     flat = tuple(dataclasses.replace(one, whole=0.5) for one in found.architectures)
     for some in (flat, found.architectures[:1], ()):
         same = dataclasses.replace(found, architectures=some)
@@ -108,7 +108,7 @@ def test_a_side_that_does_not_vary_has_no_correlation(found: SearchResult) -> No
         json.dumps(same.to_json(), allow_nan=False)
 
 
-def test_winners_are_tested_on_the_whole_graph_as_evaluation_tests(source: SourceGraph, found: SearchResult) -> None:
+def test_winners_are_tested_on_the_whole_graph_as_evaluation_tests(source: SourceGraph, found: Search) -> None:
     for side in SIDES:
         best = max(getattr(one, side) for one in found.architectures)
         first = next(one for one in found.architectures if getattr(one, side) == best)
@@ -119,7 +119,7 @@ def test_winners_are_tested_on_the_whole_graph_as_evaluation_tests(source: Sourc
         assert (winner.mean, winner.std) == (score.mean, score.std)
 
 
-def test_test_labels_decide_nothing(source: SourceGraph, small: CondensedGraph, found: SearchResult) -> None:
+def test_test_labels_decide_nothing(source: SourceGraph, small: CondensedGraph, found: Search) -> None:
     y = source.y.clone()
     index = source.test_mask.nonzero().squeeze(1)
     y[index] = y[index].roll(7)
@@ -132,7 +132,7 @@ def test_test_labels_decide_nothing(source: SourceGraph, small: CondensedGraph, 
 
 
 def test_another_engine_and_another_grid_give_the_same_numbers(
-    source: SourceGraph, small: CondensedGraph, found: SearchResult
+    source: SourceGraph, small: CondensedGraph, found: Search
 ) -> None:
     elsewhere = nas.search(small, on=source, grid=GRID, recipe=QUICK, runs=3, engine=Elsewhere())
     assert without_times(elsewhere) == without_times(found)
@@ -144,7 +144,7 @@ def test_another_engine_and_another_grid_give_the_same_numbers(
 def test_a_search_that_was_killed_goes_on(
     source: SourceGraph,
     small: CondensedGraph,
-    found: SearchResult,
+    found: Search,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -240,7 +240,7 @@ def test_progress_counts_trainings(source: SourceGraph, small: CondensedGraph) -
     assert seen[-1][1] == seen[-1][2] in (7, 14)
 
 
-def test_the_result_as_json(source: SourceGraph, small: CondensedGraph, found: SearchResult) -> None:
+def test_the_result_as_json(source: SourceGraph, small: CondensedGraph, found: Search) -> None:
     made = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert made["kind"] == "nas"
     assert made["source"]["sha256"] == source.sha256

@@ -7,7 +7,6 @@ import dataclasses
 import pytest
 import torch
 
-from gcond.condensed.statistics import describe
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
 from gcond.evaluation.thresholds import shipped_delta, threshold_sweep, thresholded, unthresholded
@@ -107,7 +106,7 @@ def test_every_point_is_what_evaluation_says_of_that_graph(source, small):
         graph = thresholded(small, point.delta)
         [score] = evaluate(graph, on=source, runs=2, recipe=QUICK)
         assert (point.mean, point.std, point.n) == (score.mean, score.std, 2)
-        assert point.density == describe(graph).density == graph.num_edges / 12**2
+        assert point.density == graph.statistics.density == graph.num_edges / 12**2
 
 
 def test_equal_graphs_are_trained_on_once(source, small):

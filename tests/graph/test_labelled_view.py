@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import SparseMatrix, dense
 
 
@@ -23,7 +23,7 @@ def sorts(make_graph, setting):
 def test_propagated_is_the_product_at_the_labelled_nodes(form, hops, setting, make_graph):
     for graph in sorts(make_graph, setting):
         view = graph.view("train")
-        some = View(view.inputs, view.nodes[[5, 0, 3]], view.y[[5, 0, 3]], view.source_index)
+        some = LabelledView(view.inputs, view.nodes[[5, 0, 3]], view.y[[5, 0, 3]], view.source_index)
         operator = getattr(view.inputs, form).to_dense().double()
         expected = (torch.linalg.matrix_power(operator, hops) @ dense(view.inputs.x).double()).float()
         for each in (view, some):
@@ -57,7 +57,7 @@ def test_by_class_gives_the_source_s_own_labels(graph):
 
 def test_detached_keeps_nodes_and_labels():
     x, a = torch.rand(4, 3).requires_grad_(), torch.rand(4, 4).requires_grad_()
-    view = View(Inputs(x, a), torch.tensor([2, 0]), torch.tensor([0, 1]), torch.arange(4))
+    view = LabelledView(Inputs(x, a), torch.tensor([2, 0]), torch.tensor([0, 1]), torch.arange(4))
     bare = view.detached()
     assert not bare.inputs.x.requires_grad
     assert not bare.inputs.adjacency.requires_grad

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gcond import models
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.graph.neighbourhood import within
 from gcond.graph.source_graph import SourceGraph
 from gcond.runtime.seeds import generator
@@ -72,7 +72,7 @@ def test_reach_is_no_larger_than_it_must_be(name: str) -> None:
     model = models.find(name)(**({"hops": 3} if name == "appnp" else {}))
     if model.reach == model.precomputed:
         return
-    view: View = ring(60, 40, sparse=False).view("val")
+    view: LabelledView = ring(60, 40, sparse=False).view("val")
     short = view.focus(model.reach - 1, model.precomputed)
     parameters = model.init(40, 3, generator(0, "weights"))
     expected = model.logits(parameters, view.inputs)[view.nodes]

@@ -11,7 +11,7 @@ import torch
 
 from gcond.callbacks.callback import Callback
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import SparseMatrix, dense
 from gcond.matching.distance import distance
@@ -76,7 +76,7 @@ def double():
 class Case:
     """One problem for both: the source as a view, and where X', Φ and θ start."""
 
-    view: View
+    view: LabelledView
     structure: object
     literal: object
     x: torch.Tensor

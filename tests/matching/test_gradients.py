@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import gcn_normalise
 from gcond.matching.gradients import class_gradients, linear_class_gradients
 from gcond.models.gcn import GCN
@@ -16,7 +16,7 @@ from gcond.models.sgc import SGC
 CLASSES, FEATURES = 3, 5
 
 
-def labelled(y: list[int], *, learned: bool = False) -> View:
+def labelled(y: list[int], *, learned: bool = False) -> LabelledView:
     """A full graph of len(y) nodes whose rows are not in order of class, with the labelled ones in order."""
     stream = torch.Generator().manual_seed(0)
     n = len(y)
@@ -25,7 +25,7 @@ def labelled(y: list[int], *, learned: bool = False) -> View:
     adjacency = ((weight + weight.T) / 2).fill_diagonal_(0).requires_grad_(learned)
     classes = torch.tensor(y)
     order = classes.argsort(stable=True)
-    return View(Inputs(x, adjacency), order, classes[order], torch.arange(n))
+    return LabelledView(Inputs(x, adjacency), order, classes[order], torch.arange(n))
 
 
 def weights_of(model) -> dict[str, torch.Tensor]:
@@ -34,7 +34,7 @@ def weights_of(model) -> dict[str, torch.Tensor]:
     return {key: torch.randn(tensor.shape, generator=stream, dtype=torch.float64) for key, tensor in fresh.items()}
 
 
-def one_by_one(model, theta, view: View) -> dict[str, torch.Tensor]:
+def one_by_one(model, theta, view: LabelledView) -> dict[str, torch.Tensor]:
     """Plain autograd, a class after the other; a class without nodes has no gradient."""
     weights = {key: tensor.clone().requires_grad_() for key, tensor in theta.items()}
     scores = model.logits(weights, view.inputs)[view.nodes]

@@ -9,7 +9,7 @@ import torch
 
 from gcond.errors import GcondError
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import Identity
 from gcond.matching.probe import Probe, probe_interval
 from gcond.methods.condense import condense
@@ -22,7 +22,7 @@ def small(graph, method="herding"):
 
 def without_graph(x, y):
     everyone = torch.arange(len(y))
-    return View(Inputs(x, Identity()), everyone, y, everyone)
+    return LabelledView(Inputs(x, Identity()), everyone, y, everyone)
 
 
 def test_accuracy_is_that_of_training_on_the_graph(graph):
@@ -55,7 +55,7 @@ def test_a_graph_that_a_model_diverges_on_is_worth_nothing(graph):
 
 def test_without_validation_nodes_it_says_so(graph):
     val = graph.view("val")
-    nobody = View(val.inputs, val.nodes[:0], val.y[:0], val.source_index)
+    nobody = LabelledView(val.inputs, val.nodes[:0], val.y[:0], val.source_index)
     with pytest.raises(GcondError, match=r"no validation node to probe on: give some, or .* probe_every=0"):
         Probe(nobody, 3, 0).accuracy(small(graph))
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from gcond import models
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.graph.sampling import Fanout
 from gcond.linalg.sparse import Identity
 from gcond.matching.source_side import Batches, FullBatch, SampledBatches, classes_together, real_side
@@ -130,7 +130,7 @@ def test_asked_for_is_asked_for(make_graph):
 def test_batches_without_a_graph(key, make_graph):
     """Whole classes give the exact gradients, and small batches average to them."""
     view, model = make_graph(sizes=(80, 60, 40)).view("train"), backbone(key)
-    bare = View(Inputs(view.inputs.x, Identity()), view.nodes, view.y, view.source_index)
+    bare = LabelledView(Inputs(view.inputs.x, Identity()), view.nodes, view.y, view.source_index)
     parameters = model.init(12, 3, generator(0, "weights"))
     exact = FullBatch(model, bare, 3).gradients(parameters, "")
     whole = real_side(model, bare, 3, 0, batches("always"))
@@ -147,7 +147,7 @@ def test_batches_without_a_graph(key, make_graph):
 
 def test_without_a_graph_auto_takes_batches_where_memory_is_short(make_graph):
     view = make_graph().view("train")
-    bare = View(Inputs(view.inputs.x, Identity()), view.nodes, view.y, view.source_index)
+    bare = LabelledView(Inputs(view.inputs.x, Identity()), view.nodes, view.y, view.source_index)
     assert isinstance(real_side(backbone("gcn"), bare, 3, 0, batches("auto")), FullBatch)
     assert isinstance(real_side(backbone("gcn"), bare, 3, 0, batches("auto", memory=2000)), SampledBatches)
     assert isinstance(real_side(backbone("sgc"), bare, 3, 0, batches("auto", memory=0)), FullBatch)

@@ -12,11 +12,10 @@ import torch
 from gcond import methods
 from gcond.callbacks import Callback, Checkpoint
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.statistics import describe
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import SparseMatrix
 from gcond.matching.probe import Probe
 from gcond.matching.structure import PairwiseMLP, sparsify
@@ -196,7 +195,7 @@ def test_the_probe_looks_at_the_graph_that_is_shipped(make_graph):
     result = run(graph, **options)
     history = result.provenance.history
     everyone = torch.arange(9)
-    shipped = View(Inputs(result.x, result.adjacency()), everyone, result.y, everyone)
+    shipped = LabelledView(Inputs(result.x, result.adjacency()), everyone, result.y, everyone)
     assert Probe(graph.view("val"), 3, 0).accuracy(shipped) == pytest.approx(max(history["probe"]))
     assert history["probe_epoch"] == [0, 1, 2, 3]
 
@@ -398,4 +397,4 @@ def test_edges_of_a_directed_graph_are_counted_one_by_one(make_graph):
     upper = scipy.sparse.triu(graph.adjacency.to_scipy(), format="csr")
     directed = dataclasses.replace(graph, adjacency=SparseMatrix.from_scipy(upper), directed=True)
     result = run(directed, structure="free")  # every pair has an edge each way, so the pattern alone looks undirected
-    assert describe(result).edges == result.num_edges == 9 * 8
+    assert result.statistics.edges == result.num_edges == 9 * 8

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv
 
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import Identity, SparseMatrix
 
 
@@ -71,7 +71,7 @@ def literal_gcn(parameters: dict[str, Tensor], inputs: Inputs) -> Tensor:
 
 
 def literal_fit(
-    initial: dict[str, Tensor], train: View, val: View, *, epochs: int, lr: float, weight_decay: float
+    initial: dict[str, Tensor], train: LabelledView, val: LabelledView, *, epochs: int, lr: float, weight_decay: float
 ) -> Course:
     """Adam; at half-way a new Adam with a tenth of the rate. Validation accuracy after every epoch."""
     model = LiteralGCN(initial)

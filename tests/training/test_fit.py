@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.models.gcn import GCN
 from gcond.runtime.seeds import generator
 from gcond.training.fit import accuracy, cross_entropy, fit, predict
@@ -127,7 +127,7 @@ def test_the_same_seed_gives_the_same_weights(make_graph):
 def test_soft_one_hot_labels_equal_hard_ones(make_graph):
     graph = make_graph()
     train = graph.view("train")
-    soft = View(train.inputs, train.nodes, F.one_hot(train.y, 3).float(), train.source_index)
+    soft = LabelledView(train.inputs, train.nodes, F.one_hot(train.y, 3).float(), train.source_index)
     recipe = Recipe(epochs=20, select="last")
     hard_fit, soft_fit = run(graph, [1, 2], recipe), run(graph, [1, 2], recipe, train=soft)
     for key, tensor in hard_fit.parameters.items():
@@ -243,7 +243,7 @@ def test_scores_that_training_passes_on_are_those_of_a_second_look(make_graph):
     """Where both parts see the same rows, validation is read off the next training pass: to the same bits."""
     graph = make_graph(features=6)
     train, val = graph.view("train"), graph.view("val")
-    apart = View(Inputs(train.inputs.x, train.inputs.adjacency), val.nodes, val.y, val.source_index)
+    apart = LabelledView(Inputs(train.inputs.x, train.inputs.adjacency), val.nodes, val.y, val.source_index)
     deep = GCN(layers=4, hidden=7)
     assert train.focus(deep.reach, deep.precomputed).inputs is val.focus(deep.reach, deep.precomputed).inputs
     for every in (1, 3):

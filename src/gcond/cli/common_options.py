@@ -118,9 +118,8 @@ SetOption = Annotated[
 
 def outcome(out: Path, condensed: CondensedGraph) -> dict[str, Any]:
     """What ``--json`` says of a condensed graph that was written to ``out``."""
-    from gcond.condensed.statistics import describe
 
-    provenance, found = condensed.provenance, describe(condensed)
+    provenance, found = condensed.provenance, condensed.statistics
     assert provenance is not None
     return {
         "out": str(out),

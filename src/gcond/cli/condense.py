@@ -58,7 +58,6 @@ def command(
     With the paper's settings: gcond condense cora --nodes 70 --recipe cora
     """
     voice = common.start()
-    from gcond.condensed.statistics import describe
     from gcond.config import settings
     from gcond.graph.budget import parse_ratio
     from gcond.methods.condense import budget_for, condense, method_for
@@ -103,7 +102,7 @@ def command(
         )
         condensed.save(out)
 
-    provenance, found = condensed.provenance, describe(condensed)
+    provenance, found = condensed.provenance, condensed.statistics
     assert provenance is not None
     voice.result(
         outcome(out, condensed),

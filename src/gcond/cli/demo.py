@@ -11,9 +11,9 @@ from gcond.cli.common_options import DEFAULTS, Common
 
 if TYPE_CHECKING:
     from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.condensed.statistics import Statistics
     from gcond.evaluation.evaluate import Score
     from gcond.graph.source_graph import SourceGraph
+    from gcond.graph.statistics import Statistics
     from gcond.runtime.tick import Tick
 
 # The graph that comes with a package install, at the middle one of the paper's three budgets for it.
@@ -66,7 +66,6 @@ def _rows(graph: SourceGraph, folder: Path, device: str, tick: Tick) -> list[dic
     """The whole graph first, then what every method made, each with its score."""
     from gcond.callbacks import Progress
     from gcond.cli.condense import default_name
-    from gcond.condensed.statistics import describe
     from gcond.evaluation.evaluate import evaluate
     from gcond.methods import available
     from gcond.methods.condense import condense
@@ -81,7 +80,7 @@ def _rows(graph: SourceGraph, folder: Path, device: str, tick: Tick) -> list[dic
         return found
 
     whole = score("the whole graph", graph)
-    rows = [_row(describe(graph), whole, whole, out=None, seconds=whole.seconds)]
+    rows = [_row(graph.statistics, whole, whole, out=None, seconds=whole.seconds)]
     kinds = ("selected", "merged", "learned")
     for name, cls in sorted(available().items(), key=lambda item: (kinds.index(item[1].kind), item[0])):
         what = f"condensing with {name}"
@@ -95,7 +94,7 @@ def _rows(graph: SourceGraph, folder: Path, device: str, tick: Tick) -> list[dic
         path = folder / default_name(graph, cls.name, NODES)
         small.with_scores([reached.to_json()]).save(path)
         spent = small.provenance.cost["wall_seconds"] + reached.seconds
-        rows.append(_row(describe(small), reached, whole, name, out=str(path), seconds=spent))
+        rows.append(_row(small.statistics, reached, whole, name, out=str(path), seconds=spent))
     return rows
 
 

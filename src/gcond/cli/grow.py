@@ -32,7 +32,6 @@ def command(
     """
     voice = common.start()
     from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.condensed.statistics import describe
     from gcond.config import settings
     from gcond.methods.grow import grow, growable
     from gcond.reports.tables import facts, seconds
@@ -49,7 +48,7 @@ def command(
         grown = grow(small, on=graph, nodes=nodes, seed=seed, device=common.device, callbacks=callbacks, **options)  # type: ignore[arg-type]
         grown.save(out)
 
-    provenance, before, after = grown.provenance, describe(small), describe(grown)
+    provenance, before, after = grown.provenance, small.statistics, grown.statistics
     assert provenance is not None
     whole = provenance.cost["wall_seconds"]
     voice.result(

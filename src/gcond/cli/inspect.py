@@ -51,10 +51,9 @@ def command(
 
 
 def _show_source(file: Path, graph: SourceGraph, voice: Voice) -> None:
-    from gcond.condensed.statistics import describe
     from gcond.reports.tables import facts, statistics_table
 
-    found = describe(graph)
+    found = graph.statistics
     parts = {part: int(graph.mask(part).sum()) for part in ("train", "val", "test")}  # type: ignore[arg-type]
     payload = {
         "file": str(file),
@@ -83,12 +82,11 @@ def _show_source(file: Path, graph: SourceGraph, voice: Voice) -> None:
 
 
 def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | None, voice: Voice) -> None:
-    from gcond.condensed.statistics import describe
     from gcond.reports.tables import score_table, statistics_table
 
     provenance = graph.provenance
-    found = describe(graph)
-    original = describe(source).to_json() if source is not None else _from_provenance(provenance)
+    found = graph.statistics
+    original = source.statistics.to_json() if source is not None else _from_provenance(provenance)
     reduction = {
         key: 1 - found.to_json()[key] / original[key] for key in ("nodes", "bytes") if original and original.get(key)
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gcond.condensed.provenance import Provenance, Recorded
+from gcond.condensed.provenance import Provenance
+from gcond.condensed.score import Score
 from gcond.errors import GcondError
 from gcond.graph.features import compact
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
+from gcond.graph.statistics import LIGHTEST_EDGE, Statistics, density, edge_homophily, is_symmetric
 from gcond.linalg.sparse import Identity
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
 
@@ -87,10 +89,10 @@ class CondensedGraph:
         dense[self.edge_index[1], self.edge_index[0]] = self.edge_weight
         return dense
 
-    def view(self) -> View:
+    def view(self) -> LabelledView:
         """The whole condensed graph as something to train on."""
         everyone = torch.arange(self.num_nodes)
-        return View(Inputs(compact(self.x), self.adjacency(), loops=True), everyone, self.y, everyone)
+        return LabelledView(Inputs(compact(self.x), self.adjacency(), loops=True), everyone, self.y, everyone)
 
     def to_pyg(self) -> Data:
         """A PyG ``Data`` for stock models, in which every node is a training node.
@@ -136,12 +138,30 @@ class CondensedGraph:
         """A fingerprint of the tensors alone: the same method, settings and seed give the same."""
         return fingerprint(self.tensors())
 
-    def with_scores(self, scores: list[Recorded]) -> CondensedGraph:
+    @cached_property
+    def statistics(self) -> Statistics:
+        """The graph in numbers."""
+        made_directed = self.provenance is not None and self.provenance.directed
+        directed = made_directed or not is_symmetric(self.edge_index, self.num_nodes)
+        edges = self.num_edges if directed else self.num_edges // 2
+        return Statistics(
+            nodes=self.num_nodes,
+            edges=edges,
+            listed_edges=edges,
+            features=self.x.shape[1],
+            classes=self.num_classes,
+            density=density(self.num_nodes, edges, directed=directed),
+            homophily=edge_homophily(self.edge_index[:, self.edge_weight >= LIGHTEST_EDGE], self.hard_labels),
+            class_nodes=tuple(torch.bincount(self.hard_labels, minlength=self.num_classes).tolist()),
+            bytes=self.nbytes,
+        )
+
+    def with_scores(self, scores: Sequence[Score]) -> CondensedGraph:
         """The same graph with ``scores`` recorded; one of the same architecture, recipe and source is replaced."""
         if self.provenance is None:
             raise GcondError("this condensed graph has no provenance to record scores in: make it with gcond.condense")
-        fresh = {_subject(score) for score in scores}
-        kept = [old for old in self.provenance.scores if _subject(old) not in fresh]
+        fresh = {score.subject for score in scores}
+        kept = [old for old in self.provenance.scores if old.subject not in fresh]
         provenance = dataclasses.replace(self.provenance, scores=(*kept, *scores))
         return dataclasses.replace(self, provenance=provenance)
 
@@ -173,11 +193,6 @@ class CondensedGraph:
             raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
         except KeyError:
             raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
-
-
-def _subject(score: Recorded) -> str:
-    """What a score is about: scores of the same subject replace each other."""
-    return json.dumps([score["model"], score["settings"], score["recipe"], score.get("source")], sort_keys=True)
 
 
 def _check(graph: CondensedGraph) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import (
-    Annotated,
-    Any,
-    NotRequired,  # pydantic takes the standard ones from Python 3.12 on
-    cast,
-)
+from typing import Annotated, Any, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic takes the standard one from Python 3.12 on
 
+from gcond.condensed.score import Score
 from gcond.errors import GcondError
 from gcond.graph.learning_setting import Setting
 
@@ -60,21 +56,6 @@ class Parent(TypedDict, total=False):
     parent: Parent
 
 
-class Recorded(TypedDict):
-    """A :class:`gcond.evaluation.evaluate.Score` as the file keeps it."""
-
-    model: str
-    settings: dict[str, Any]
-    recipe: dict[str, Any]
-    mean: float
-    std: float
-    runs: list[float]
-    val_mean: float
-    seconds: float
-    source: NotRequired[str]
-    seed: NotRequired[int]
-
-
 @dataclass(frozen=True)
 class Provenance:
     """How a condensed graph came to be: enough to make it again and to judge it."""
@@ -95,7 +76,7 @@ class Provenance:
     cost: Cost = field(default_factory=Cost)
     history: dict[str, list[float]] = field(default_factory=dict)
     """Loss and validation probe a step, for learned methods."""
-    scores: tuple[Recorded, ...] = ()
+    scores: tuple[Score, ...] = ()
     """What evaluation measured, one entry for each architecture, recipe and graph it was tested on."""
     gcond_version: str = ""
     start: str = ""

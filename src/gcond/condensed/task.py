@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.runtime.stopwatch import Stopwatch
 
 
@@ -29,8 +29,8 @@ class Task:
     ``val`` alone, for methods that probe their progress.
     """
 
-    train: View
-    val: View
+    train: LabelledView
+    val: LabelledView
     num_classes: int
     quota: Tensor
     """int64 [C]: nodes to make a class; sums to the budget."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gcond.results.comparison import WHOLE, Comparison, Line
-from gcond.results.source_summary import Summary
+from gcond.results.source_summary import SourceSummary
 
 # Below this share of the whole graph's accuracy a condensed graph is no stand-in for it.
 GOOD_SHARE = 0.95
@@ -30,8 +30,8 @@ def advise(comparison: Comparison) -> Iterator[str]:
     if cheaper := _cheaper(best, lines):
         yield _instead(cheaper, best)
         best = cheaper
-    if best.train_seconds is not None and top.train_seconds is not None:
-        yield _when_it_pays(best, top, top.train_seconds - best.train_seconds)
+    if best.train_cpu_seconds is not None and top.train_cpu_seconds is not None:
+        yield _when_it_pays(best, top, top.train_cpu_seconds - best.train_cpu_seconds)
     if heavy := [line for line in lines if line.bytes > top.bytes]:
         yield _what_ratios_hide(heavy, top, comparison.source)
 
@@ -52,9 +52,9 @@ def _cheaper(best: Line, lines: Sequence[Line]) -> Line | None:
         line
         for line in lines
         if line.nodes == best.nodes and line.mark == "tied" and best.mean - line.mean <= CLOSE
-        if line.condense_seconds < best.condense_seconds / 2
+        if line.condense_cpu_seconds < best.condense_cpu_seconds / 2
     ]
-    return min(tied, key=lambda line: line.condense_seconds, default=None)
+    return min(tied, key=lambda line: line.condense_cpu_seconds, default=None)
 
 
 def _instead(cheaper: Line, best: Line) -> str:
@@ -62,7 +62,7 @@ def _instead(cheaper: Line, best: Line) -> str:
     return (
         f"{cheaper.method} ({what}) does as well here: {100 * cheaper.mean:.1f} % against {100 * best.mean:.1f} %, "
         f"which chance explains (p = {cheaper.p_value:.2f}), in "
-        f"{_seconds(cheaper.condense_seconds)} instead of {_seconds(best.condense_seconds)}."
+        f"{_seconds(cheaper.condense_cpu_seconds)} instead of {_seconds(best.condense_cpu_seconds)}."
     )
 
 
@@ -78,11 +78,11 @@ def _when_it_pays(line: Line, top: Line, saved: float) -> str:
         return f"Condensing by {line.method} pays in time from the first training on."
     return (
         f"Condensing by {line.method} pays in time from training number {line.break_even:,} on: it takes "
-        f"{_seconds(line.condense_seconds)} once, and saves {_seconds(saved)} a training."
+        f"{_seconds(line.condense_cpu_seconds)} once, and saves {_seconds(saved)} a training."
     )
 
 
-def _what_ratios_hide(heavy: Sequence[Line], top: Line, source: Summary) -> str:
+def _what_ratios_hide(heavy: Sequence[Line], top: Line, source: SourceSummary) -> str:
     worst = max(heavy, key=lambda line: line.bytes)
     shares = (
         f"With {worst.method}, {100 * worst.nodes / top.nodes:.1f} % of the nodes are "

@@ -11,7 +11,6 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.statistics import describe
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
@@ -23,8 +22,8 @@ from gcond.methods.condense import budget_for, method_for
 from gcond.methods.method import Method
 from gcond.models.model import Model
 from gcond.results.comparison import WHOLE, Comparison, Line
-from gcond.results.run_folder import check_source
-from gcond.results.source_summary import summarise
+from gcond.results.run_folder import RunFolder
+from gcond.results.source_summary import SourceSummary
 from gcond.results.trial import Trial
 from gcond.runtime.engines.engine import Engine
 from gcond.runtime.engines.local import LocalEngine
@@ -70,7 +69,7 @@ def compare(
     chosen = _distinct([method if isinstance(method, Method) else method_for(method, {}) for method in methods])
     if not chosen or not budgets:
         raise GcondError("a comparison needs a method and a budget at least: give some of each")
-    check_source(folder, source)
+    RunFolder(folder).check_source(source)
     grid = [Condensation(method, budget, seed) for budget in budgets for method in chosen for seed in range(seeds)]
     lines: list[Line] = []
     with nullcontext(engine) if engine else LocalEngine() as workers:
@@ -88,7 +87,7 @@ def compare(
         why = next((f": {failure.error}" for failure in sweep.failures if failure.what.endswith(f" on {ORIGINAL}")), "")
         raise GcondError(f"there is no training on the whole graph to compare with{why}")
     found = Comparison(
-        source=summarise(source),
+        source=SourceSummary.of(source),
         models=tuple(dict.fromkeys(line.model for line in lines)),
         seeds=seeds,
         runs=runs,
@@ -169,7 +168,7 @@ def _whole_line(sweep: Sweep, model: Model, measured: _Measured) -> Line | None:
     trials = measured.trials
     if not trials:
         return None
-    found, mean = describe(sweep.source.training_graph()), fmean(trial.test for trial in trials)
+    found, mean = sweep.source.training_graph().statistics, fmean(trial.test for trial in trials)
     return Line(
         method=WHOLE,
         kind="whole",
@@ -182,8 +181,8 @@ def _whole_line(sweep: Sweep, model: Model, measured: _Measured) -> Line | None:
         std=_deviation([trial.test for trial in trials]),
         n=len(trials),
         kept=1.0,
-        condense_seconds=0.0,
-        train_seconds=measured.seconds,
+        condense_cpu_seconds=0.0,
+        train_cpu_seconds=measured.seconds,
         peak_rss_mb=None,
         break_even=None,
         mark="",
@@ -229,7 +228,7 @@ def _line(
     measured: Mapping[Condensation | None, _Measured],
 ) -> Line:
     graphs = [made[job] for job in jobs]
-    counted = [describe(graph) for graph in graphs]
+    counted = [graph.statistics for graph in graphs]
     costs = [graph.provenance.cost for graph in graphs if graph.provenance is not None]
     trials = [trial for job in jobs for trial in measured[job].trials]
     mean = fmean(trial.test for trial in trials)
@@ -247,10 +246,10 @@ def _line(
         std=_deviation([trial.test for trial in trials]),
         n=len(trials),
         kept=mean / top.mean if top.mean else 0.0,
-        condense_seconds=condensing,
-        train_seconds=training,
+        condense_cpu_seconds=condensing,
+        train_cpu_seconds=training,
         peak_rss_mb=max(cost["peak_rss_mb"] for cost in costs),
-        break_even=break_even(condensing, training, top.train_seconds),
+        break_even=break_even(condensing, training, top.train_cpu_seconds),
         mark="",
         p_value=None,
         graphs=tuple(str(sweep.path(job).relative_to(sweep.folder)) for job in jobs),

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 from gcond import __version__
 from gcond import models as model_registry
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.provenance import Recorded
+from gcond.condensed.score import Score
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.graph.source_graph import SourceGraph
 from gcond.models.model import Model
-from gcond.results.trial import Trial, TrialLog, trial_key
+from gcond.results.row_log import RowLog
+from gcond.results.trial import Trial, trial_key
 from gcond.runtime.device import choose_device
 from gcond.training.fit import accuracy, fit, runs_together
 from gcond.training.recipe import Recipe
@@ -31,33 +32,6 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class Score:
-    """What one model reached over all its runs."""
-
-    model: str
-    settings: dict[str, Any]
-    """The architecture."""
-    recipe: dict[str, Any]
-    """How it was trained."""
-    mean: float
-    """Mean test accuracy, a fraction."""
-    std: float
-    """Sample standard deviation over the runs; 0 for a single one."""
-    runs: tuple[float, ...]
-    """Test accuracy of each run, by seed."""
-    val_mean: float
-    seconds: float
-    """Wall time of all runs together."""
-    source: str
-    """sha256 of the graph it was tested on."""
-    seed: int
-    """Of the first run; the others count on."""
-
-    def to_json(self) -> Recorded:
-        return asdict(self)  # type: ignore[return-value]
 
 
 def evaluate(
@@ -89,7 +63,7 @@ def evaluate(
         raise GcondError(f"a {kind} cannot be evaluated: give a CondensedGraph, or a SourceGraph for the reference")
     source = source_of(graph, on)
     check_fit(graph, source)
-    log = TrialLog(trials)
+    log = RowLog(trials, Trial, "trial")
     place = choose_device(device)
     seeds = range(seed, seed + runs)
     trainings = [Training(graph, source, model, recipe_for(model, recipe)) for model in resolve(models)]
@@ -108,7 +82,7 @@ class Training:
     recipe: Recipe
 
     @property
-    def view(self) -> View:
+    def view(self) -> LabelledView:
         return self.graph.view("train") if isinstance(self.graph, SourceGraph) else self.graph.view()
 
     @cached_property
@@ -134,7 +108,7 @@ class Training:
     ) -> list[Trial]:
         """Train from each of ``seeds``, side by side, and test."""
         train, val, test = (view.to(device) for view in (self.view, self.source.view("val"), self.source.view("test")))
-        start = time.perf_counter()
+        start = time.process_time()
         fitted = fit(
             self.model,
             train,
@@ -145,11 +119,11 @@ class Training:
             on_epoch=on_epoch,
         )
         tested = accuracy(self.model, fitted.parameters, test)
-        seconds = (time.perf_counter() - start) / len(seeds)
+        seconds = (time.process_time() - start) / len(seeds)
         columns = zip(seeds, tested.tolist(), fitted.val_accuracy.tolist(), fitted.epoch.tolist(), strict=True)
         condensed = self.graph.sha256 if isinstance(self.graph, CondensedGraph) else None
         return [
-            Trial(self.key, self.source.name, condensed, self.model.name, seed, test, val, epoch, seconds)
+            Trial(self.key, self.source.name, condensed, self.model.name, seed, val, test, epoch, seconds)
             for seed, test, val, epoch in columns
         ]
 
@@ -165,7 +139,7 @@ _LATER = frozenset({"validate_every"})
 
 
 def _score(
-    job: Training, seeds: Sequence[int], log: TrialLog, device: torch.device, on_progress: Progress | None
+    job: Training, seeds: Sequence[int], log: RowLog[Trial], device: torch.device, on_progress: Progress | None
 ) -> Score:
     missing = [seed for seed in seeds if log.find(job.key, seed) is None]
     together = job.together()
@@ -181,7 +155,7 @@ def _score(
         for trial in job.run(batch, device, tick):
             log.add(trial)
     found = [row for seed in seeds if (row := log.find(job.key, seed)) is not None]
-    tests = [row.test for row in found]
+    tests = [row.test for row in found if row.test is not None]
     return Score(
         model=job.model.name,
         settings=asdict(job.model),
@@ -190,7 +164,7 @@ def _score(
         std=stdev(tests) if len(tests) > 1 else 0.0,
         runs=tuple(tests),
         val_mean=fmean(row.val for row in found),
-        seconds=math.fsum(row.seconds for row in found),
+        cpu_seconds=math.fsum(row.cpu_seconds for row in found),
         source=job.source.sha256,
         seed=seeds[0],
     )

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.statistics import describe
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import Progress, Score, evaluate
 from gcond.graph.source_graph import SourceGraph
@@ -96,7 +95,7 @@ def threshold_sweep(
             on_progress=tick,
         )
     return [
-        ThresholdPoint(delta, describe(graph).density, scores[graph.sha256].mean, scores[graph.sha256].std, runs)
+        ThresholdPoint(delta, graph.statistics.density, scores[graph.sha256].mean, scores[graph.sha256].std, runs)
         for delta, graph in zip(deltas, graphs, strict=True)
     ]
 

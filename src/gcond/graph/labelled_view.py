@@ -13,7 +13,7 @@ from gcond.linalg.sparse import SparseMatrix, dense
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class LabelledView:
     """A graph to compute on, and the labelled nodes that count in it.
 
     Training, validation and test are each a view; so is a condensed graph. Whoever is given a view
@@ -28,7 +28,7 @@ class View:
     source_index: Tensor
     """int64 [n]: which node of the source graph each row of the inputs is."""
 
-    def focus(self, reach: int, precomputed: int = 0) -> View:
+    def focus(self, reach: int, precomputed: int = 0) -> LabelledView:
         """The same labelled nodes on no more of the graph than outputs that look ``reach`` edges away depend on.
 
         ``precomputed`` of these hops are taken on the features alone, which the rows kept bring along.
@@ -40,7 +40,7 @@ class View:
         if len(rows) > 0.9 * self.inputs.num_nodes:  # not worth a copy
             return self
         inputs = Neighbourhood(self.inputs, rows)
-        return View(inputs, torch.searchsorted(rows, self.nodes), self.y, self.source_index[rows.cpu()])
+        return LabelledView(inputs, torch.searchsorted(rows, self.nodes), self.y, self.source_index[rows.cpu()])
 
     def propagated(self, hops: int, form: Form = "gcn") -> Tensor:
         """The labelled nodes' rows of ``S^hops X``, dense: [m, d]."""
@@ -48,14 +48,14 @@ class View:
         features = focused.inputs.features(form, hops)
         return (features.dense() if isinstance(features, Chain) else dense(features))[focused.nodes]
 
-    def by_class(self) -> View:
+    def by_class(self) -> LabelledView:
         """The same view with its labelled nodes in order of class."""
         order = self.y.argsort(stable=True)
-        return View(self.inputs, self.nodes[order], self.y[order], self.source_index)
+        return LabelledView(self.inputs, self.nodes[order], self.y[order], self.source_index)
 
-    def detached(self) -> View:
+    def detached(self) -> LabelledView:
         """The same view of :meth:`Inputs.detached`."""
-        return View(self.inputs.detached(), self.nodes, self.y, self.source_index)
+        return LabelledView(self.inputs.detached(), self.nodes, self.y, self.source_index)
 
-    def to(self, device: torch.device | str) -> View:
-        return View(self.inputs.to(device), self.nodes.to(device), self.y.to(device), self.source_index)
+    def to(self, device: torch.device | str) -> LabelledView:
+        return LabelledView(self.inputs.to(device), self.nodes.to(device), self.y.to(device), self.source_index)

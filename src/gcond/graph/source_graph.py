@@ -15,8 +15,9 @@ from gcond.errors import GcondError
 from gcond.graph import validation as checks
 from gcond.graph.features import FeatureTransform, compact
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.graph.learning_setting import SETTINGS, Setting
+from gcond.graph.statistics import Statistics, density, edge_homophily
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
 
@@ -199,7 +200,7 @@ class SourceGraph:
         """Training nodes a class: int64 [C]."""
         return torch.bincount(self.y[self.train_mask], minlength=self.num_classes)
 
-    def view(self, part: Part) -> View:
+    def view(self, part: Part) -> LabelledView:
         """The graph that ``part`` is computed on, with that part's labels.
 
         Transductive: the whole graph. Inductive: the graph induced by the nodes of that part alone.
@@ -211,19 +212,35 @@ class SourceGraph:
         return {key: value for key, value in self.__dict__.items() if key != "_views"}
 
     @cached_property
-    def _views(self) -> dict[Part, View]:
+    def _views(self) -> dict[Part, LabelledView]:
         if self.setting == "inductive":
             return {part: self._induced_view(self.mask(part)) for part in PARTS}
         inputs = Inputs(self.x, self.adjacency)
         everyone = torch.arange(self.num_nodes)
         index = {part: self.mask(part).nonzero().squeeze(1) for part in PARTS}
-        return {part: View(inputs, index[part], self.y[index[part]], everyone) for part in PARTS}
+        return {part: LabelledView(inputs, index[part], self.y[index[part]], everyone) for part in PARTS}
 
-    def _induced_view(self, mask: Tensor) -> View:
+    def _induced_view(self, mask: Tensor) -> LabelledView:
         index = mask.nonzero().squeeze(1)
         # The form of the features follows from these nodes alone, as everything else here does.
         inputs = Inputs(compact(take_rows(self.x, index)), self.adjacency.submatrix(index))
-        return View(inputs, torch.arange(len(index)), self.y[index], index)
+        return LabelledView(inputs, torch.arange(len(index)), self.y[index], index)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """The graph in numbers."""
+        listed = self.num_edges if self.listed_edges is None else self.listed_edges
+        return Statistics(
+            nodes=self.num_nodes,
+            edges=self.num_edges,
+            listed_edges=listed,
+            features=self.num_features,
+            classes=self.num_classes,
+            density=density(self.num_nodes, listed, directed=self.directed),
+            homophily=edge_homophily(self.adjacency.edge_index, self.y),
+            class_nodes=tuple(self.class_counts().tolist()),
+            bytes=self.nbytes,
+        )
 
     def with_setting(self, setting: Setting) -> SourceGraph:
         """The same graph used transductively or inductively."""

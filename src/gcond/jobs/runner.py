@@ -18,9 +18,9 @@ from gcond.graph.budget import Budget
 from gcond.graph.source_graph import SourceGraph
 from gcond.methods.method import Method
 from gcond.models.model import Model
+from gcond.results.failure import Failure
 from gcond.results.row_log import RowLog
-from gcond.results.timing import Timing
-from gcond.results.trial import Trial, TrialLog
+from gcond.results.trial import Timing, Trial
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines.engine import Engine, Outcome
 from gcond.runtime.files import check_writable, make_folder
@@ -75,14 +75,6 @@ class Order:
         return f"{settings.spelled(self.model.name, self.model)} on {self.label}"
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Something that could not be done."""
-
-    what: str
-    error: str
-
-
 class Sweep:
     """Condensations and trainings on one source graph.
 
@@ -106,7 +98,7 @@ class Sweep:
         if not engine.idle:
             make_folder(folder / "graphs")
             check_writable(folder / "trials.jsonl")
-        self._log = TrialLog(folder / "trials.jsonl")
+        self._log = RowLog(folder / "trials.jsonl", Trial, "trial")
         self._timings = RowLog(folder / "timings.jsonl", Timing, "timing")
 
     def path(self, condensation: Condensation) -> Path:

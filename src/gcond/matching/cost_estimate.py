@@ -6,7 +6,7 @@ the truer measure, but a run that decided anything by the clock would not give t
 
 from __future__ import annotations
 
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import SparseMatrix
 from gcond.models.model import Model
 from gcond.runtime.seeds import generator
@@ -17,7 +17,7 @@ BACKWARD = 3
 """A step forward and back, in steps forward."""
 
 
-def step_work(model: Model, view: View, classes: int) -> float:
+def step_work(model: Model, view: LabelledView, classes: int) -> float:
     """One step of training ``model`` on ``view``."""
     inputs = view.focus(model.reach, model.precomputed).inputs
     weights = model.init(inputs.num_features, classes, generator(0, "size")).values()

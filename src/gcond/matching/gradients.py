@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.matching.distance import Gradients
 from gcond.models.model import Model, Parameters
 
 
 def class_gradients(
-    model: Model, parameters: Parameters, view: View, classes: int, together: int | None = None
+    model: Model, parameters: Parameters, view: LabelledView, classes: int, together: int | None = None
 ) -> Gradients:
     r"""``G_c = ∇_θ (1 / n_c) Σ_{i: y_i = c} CE(f_θ(X, A)_i, c)`` for every class: a dictionary of [C, *weight].
 

@@ -6,13 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.adam import Adam
 from gcond.matching.gradients import linear_error
 from gcond.models.model import Model, Parameters
 
 
-def train_backbone(model: Model, parameters: Parameters, adam: Adam, view: View, *, classes: int, steps: int) -> None:
+def train_backbone(
+    model: Model, parameters: Parameters, adam: Adam, view: LabelledView, *, classes: int, steps: int
+) -> None:
     """``steps`` Adam steps on the mean cross-entropy of the labelled nodes of ``view``, in place.
 
     What the weights do not touch is computed once for all steps; a linear model's gradient is closed-form,

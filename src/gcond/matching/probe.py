@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gcond.errors import DivergedError, GcondError
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.matching.cost_estimate import BACKWARD, step_work
 from gcond.models.gcn import GCN
 from gcond.models.model import Model
@@ -29,14 +29,14 @@ class Probed:
 class Probe:
     """A narrow GCN, trained briefly on the condensed graph and scored on the validation nodes, at its best epoch."""
 
-    val: View
+    val: LabelledView
     classes: int
     seed: int
     model: ClassVar[Model] = GCN(layers=2, hidden=64)
     recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03)
     runs: ClassVar[int] = 2
 
-    def accuracy(self, condensed: View) -> float:
+    def accuracy(self, condensed: LabelledView) -> float:
         """Mean validation accuracy over the runs: the same seeds at every probe, so that probes compare.
 
         A graph that the model diverges on scores 0.
@@ -50,7 +50,7 @@ class Probe:
             return 0.0
         return float(found.val_accuracy.mean())
 
-    def work(self, condensed: View) -> float:
+    def work(self, condensed: LabelledView) -> float:
         """Estimated cost of a probe, see :mod:`gcond.matching.cost_estimate`."""
         look = step_work(self.model, self.val, self.classes) / BACKWARD
         return self.runs * self.recipe.epochs * (step_work(self.model, condensed, self.classes) + look)

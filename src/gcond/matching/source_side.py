@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from gcond.graph.inputs import Chain, Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.graph.sampling import Fanout, sample
 from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.cost_estimate import BACKWARD, OVERHEAD, step_work
@@ -35,7 +35,7 @@ class Batches:
     """Bytes that exact gradients may take before ``auto`` samples."""
 
 
-def real_side(model: Model, view: View, classes: int, seed: int, how: Batches) -> RealSide:
+def real_side(model: Model, view: LabelledView, classes: int, seed: int, how: Batches) -> RealSide:
     """Exact while it fits into the memory, else, or where it is asked for, sampled."""
     if how.sampling == "always":
         return SampledBatches(model, view, classes, seed, how)
@@ -45,7 +45,7 @@ def real_side(model: Model, view: View, classes: int, seed: int, how: Batches) -
     return FullBatch(model, view, classes, max(1, together))
 
 
-def classes_together(model: Model, view: View, classes: int, memory: int) -> int:
+def classes_together(model: Model, view: LabelledView, classes: int, memory: int) -> int:
     """How many classes' gradients ``memory`` bytes hold at a time, at most all; 0 if not even one's.
 
     A model that is linear in the propagated features needs these alone. For any other, the activations of the
@@ -80,7 +80,7 @@ class FullBatch(RealSide):
     the source graph no longer matters.
     """
 
-    def __init__(self, model: Model, view: View, classes: int, together: int | None = None) -> None:
+    def __init__(self, model: Model, view: LabelledView, classes: int, together: int | None = None) -> None:
         self._model = model
         self._classes = classes
         self._together = together
@@ -114,7 +114,7 @@ class SampledBatches(RealSide):
     average as they are.
     """
 
-    def __init__(self, model: Model, view: View, classes: int, seed: int, how: Batches) -> None:
+    def __init__(self, model: Model, view: LabelledView, classes: int, seed: int, how: Batches) -> None:
         self._model = model
         self._inputs = view.inputs
         self._structured = isinstance(view.inputs.adjacency, SparseMatrix)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.cost_estimate import OVERHEAD
@@ -81,16 +81,16 @@ class Synthetic:
         x = self.x
         return Inputs(x, self.structure.adjacency(self._phi, x), loops=True)
 
-    def labelled(self) -> View:
+    def labelled(self) -> LabelledView:
         """:meth:`inputs` with the labels, in order of class."""
-        return View(self.inputs(), self._order, self.y[self._order], self._order)
+        return LabelledView(self.inputs(), self._order, self.y[self._order], self._order)
 
     @torch.no_grad()
-    def view(self, ship: Callable[[Adjacency], Adjacency] = lambda adjacency: adjacency) -> View:
+    def view(self, ship: Callable[[Adjacency], Adjacency] = lambda adjacency: adjacency) -> LabelledView:
         """The graph as it stands, to train on; ``ship`` is what becomes of A' in the end."""
         inputs = self.inputs()
         everyone = torch.arange(len(self.y), device=self.y.device)
-        return View(Inputs(inputs.x, ship(inputs.adjacency), loops=True), everyone, self.y, everyone)
+        return LabelledView(Inputs(inputs.x, ship(inputs.adjacency), loops=True), everyone, self.y, everyone)
 
     @torch.no_grad()
     def finish(self, ship: Callable[[Adjacency], Adjacency]) -> CondensedGraph:

@@ -9,7 +9,7 @@ import torch
 
 from gcond.condensed.task import Task
 from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import Identity, take_rows
 from gcond.matching.start import Init
 from gcond.matching.structure import NoStructure, Structure
@@ -48,8 +48,8 @@ class DCGraph(GradientMatching):
     def source_hops(self) -> int:
         return 0
 
-    def source_view(self, task: Task) -> View:
+    def source_view(self, task: Task) -> LabelledView:
         train = task.train
         rows = take_rows(train.inputs.x, train.nodes)
         everyone = torch.arange(len(train.nodes), device=train.nodes.device)
-        return View(Inputs(rows, Identity()), everyone, train.y, train.source_index[train.nodes.cpu()])
+        return LabelledView(Inputs(rows, Identity()), everyone, train.y, train.source_index[train.nodes.cpu()])

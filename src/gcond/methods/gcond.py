@@ -17,7 +17,7 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.task import Task
 from gcond.config import settings
 from gcond.errors import DivergedError
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.graph.sampling import Fanout
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency, SparseMatrix
@@ -136,7 +136,7 @@ class GradientMatching(Method):
     def structure_for(self, task: Task) -> Structure:
         """How A' comes about."""
 
-    def source_view(self, task: Task) -> View:
+    def source_view(self, task: Task) -> LabelledView:
         """What of the source is matched."""
         return task.train
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from gcond.condensed.statistics import Statistics
+    from gcond.graph.statistics import Statistics
 
 MISSING = "–"
 

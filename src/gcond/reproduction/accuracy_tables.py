@@ -159,9 +159,8 @@ def sparsification(lab: Lab) -> list[Row]:
 
 
 def _density(small: CondensedGraph) -> str:
-    from gcond.condensed.statistics import describe
 
-    return f"{100 * describe(small).density:.2f} %"
+    return f"{100 * small.statistics.density:.2f} %"
 
 
 def depth(lab: Lab) -> list[Row]:

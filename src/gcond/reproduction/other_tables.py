@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.statistics import Statistics, describe
 from gcond.evaluation.nas.search import search
+from gcond.graph.statistics import Statistics
 from gcond.reproduction.accuracy_tables import Cell, measure
 from gcond.reproduction.experiment_setup import Lab, Row
 from gcond.reproduction.paper import Figure, figure, tables
-from gcond.results.search import SearchResult, Side
+from gcond.results.search import Search, Side
 
 EPOCHS = 50
 """How many the paper's running times are of."""
@@ -18,9 +18,9 @@ def statistics(lab: Lab) -> list[Row]:
     """Condensed and original graphs in numbers. Ours count storage as it is held, the source's features sparse."""
     method = lab.method("gcond")
     whole, small = measure(lab, [Cell(("whole",), None), Cell(("gcond",), None, method=method, nodes=lab.middle)])
-    rows = _properties(lab, "whole", whole, describe(lab.source.training_graph()))
+    rows = _properties(lab, "whole", whole, lab.source.training_graph().statistics)
     condensed = lab.condense(method, lab.middle)
-    return rows if condensed is None else rows + _properties(lab, "gcond", small, describe(condensed))
+    return rows if condensed is None else rows + _properties(lab, "gcond", small, condensed.statistics)
 
 
 def _properties(lab: Lab, graph: str, score: Row, found: Statistics) -> list[Row]:
@@ -74,7 +74,7 @@ def nas(lab: Lab) -> list[Row]:
     On one condensed graph a method, as in the paper; the seconds of a search do not count those of condensing.
     """
     rows: list[Row] = []
-    whole: SearchResult | None = None
+    whole: Search | None = None
     for name in ("random", "herding", "gcond"):
         small = lab.condense(lab.method(name), lab.middle)
         found = None if small is None else _search(lab, small)
@@ -93,7 +93,7 @@ def nas(lab: Lab) -> list[Row]:
     return rows + _winner(lab, "whole", whole, "whole")
 
 
-def _search(lab: Lab, small: CondensedGraph) -> SearchResult | None:
+def _search(lab: Lab, small: CondensedGraph) -> Search | None:
     """None where no architecture could be trained on both sides."""
     found = search(
         small,
@@ -111,7 +111,7 @@ def _search(lab: Lab, small: CondensedGraph) -> SearchResult | None:
     return found if found.architectures else None
 
 
-def _winner(lab: Lab, name: str, found: SearchResult | None, side: Side) -> list[Row]:
+def _winner(lab: Lab, name: str, found: Search | None, side: Side) -> list[Row]:
     """What the architecture that a side likes best reaches, and how long the side took to find it."""
     winner = None if found is None else found.winners.get(side)
     tested = None if winner is None else Figure(100 * winner.mean, 100 * winner.std)

@@ -1,1 +1,36 @@
-"""What was measured: one type for each fact, with load and save."""
+"""What was measured: one type for each fact, with load and save, and the run folder that keeps them.
+
+Accuracies are fractions, times are CPU seconds, sizes are bytes. A :class:`~gcond.condensed.score.Score` travels
+with the graph that it is of, so its type lives in :mod:`gcond.condensed`.
+"""
+
+from gcond.condensed.score import Score
+from gcond.results.comparison import WHOLE, Comparison, Line
+from gcond.results.failure import Failure
+from gcond.results.reproduction import Figure, ReproducedRow, Reproduction
+from gcond.results.run_folder import RunFolder
+from gcond.results.search import SIDES, Architecture, Search, Side, Winner
+from gcond.results.source_summary import SourceSummary
+from gcond.results.threshold import ThresholdPoint
+from gcond.results.trial import Timing, Trial
+
+__all__ = [
+    "SIDES",
+    "WHOLE",
+    "Architecture",
+    "Comparison",
+    "Failure",
+    "Figure",
+    "Line",
+    "ReproducedRow",
+    "Reproduction",
+    "RunFolder",
+    "Score",
+    "Search",
+    "Side",
+    "SourceSummary",
+    "ThresholdPoint",
+    "Timing",
+    "Trial",
+    "Winner",
+]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from gcond import __version__
-from gcond.jobs.runner import Failure
-from gcond.results.run_folder import COMPARISON
-from gcond.results.source_summary import Summary
-from gcond.runtime.files import write_text
+from pydantic import FiniteFloat
 
+from gcond.results.failure import Failure
+from gcond.results.json_file import read_json, write_json
+from gcond.results.quantities import Accuracy, Amount, Count, CpuSeconds, SettingValue
+from gcond.results.source_summary import SourceSummary
+
+COMPARISON = "comparison.json"
 WHOLE = "whole"
 
 Mark = Literal["best", "tied", ""]
@@ -20,61 +21,79 @@ Mark = Literal["best", "tied", ""]
 
 @dataclass(frozen=True)
 class Line:
-    """One model on what one method made at one budget, over all graphs and runs; or on the whole graph."""
+    """One model on what one method made at one budget, over all graphs and runs; or on the whole graph.
+
+    A line of a single condensed file does not know what the whole graph reaches: what follows from that is ``None``.
+    """
 
     method: str
-    kind: Literal["whole", "learned", "selected", "merged"]
+    kind: str
+    """``learned``, ``selected``, ``merged`` or ``whole``; empty for a method that is not known here."""
     model: str
-    nodes: int
-    ratio: float
+    nodes: Count
+    ratio: FiniteFloat
     """``nodes`` as a share of what the budget is a share of."""
-    edges: float
-    bytes: float
-    mean: float
+    edges: Amount
+    bytes: Amount
+    mean: Accuracy
     """Test accuracy, a fraction."""
-    std: float
+    std: Amount
     """Sample standard deviation over all ``n`` trainings; 0 for a single one."""
-    n: int
-    kept: float
+    n: Count
+    kept: Amount | None = None
     """``mean`` as a share of the whole graph's."""
-    condense_seconds: float
-    """CPU time of making one graph: what else a machine does meanwhile does not count."""
-    train_seconds: float | None
-    """CPU time of one training, validation included, measured side by side for all lines; None where it was not."""
-    peak_rss_mb: float | None
+    condense_cpu_seconds: CpuSeconds | None = None
+    """Of making one graph."""
+    train_cpu_seconds: CpuSeconds | None = None
+    """Of one training, validation included, measured side by side for all lines; ``None`` where it was not."""
+    peak_rss_mb: Amount | None = None
     """The most memory that making a graph took; not measured for the whole graph."""
-    break_even: int | None
+    break_even: Count | None = None
     """The first number of trainings at which condensing once and training small takes less time than training on the
-    whole graph as often; None if it never does, or training was not timed."""
-    mark: Mark
+    whole graph as often; ``None`` if it never does, or training was not timed."""
+    mark: Mark = ""
     """The best of its budget, or not distinguishable from it."""
-    p_value: float | None
-    """Of a t-test against the best of the budget, paired over the seeds of the graphs; None with fewer than two."""
-    graphs: tuple[str, ...]
+    p_value: FiniteFloat | None = None
+    """Of a t-test against the best of the budget, paired over the seeds of the graphs; ``None`` with fewer than two."""
+    graphs: tuple[str, ...] = ()
     """Where the condensed graphs are, relative to the run folder."""
+    changes: dict[str, SettingValue] = field(default_factory=dict)
+    """Settings in which the training or the model was not the usual one."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.kind == WHOLE
+
+    @property
+    def spread(self) -> float | None:
+        """:attr:`std`, or ``None`` where a single training leaves no deviation to speak of."""
+        return self.std if self.n > 1 else None
 
 
 @dataclass(frozen=True)
 class Comparison:
     """A finished comparison; ``comparison.json`` of a run folder."""
 
-    source: Summary
-    models: tuple[str, ...]
-    seeds: int
-    """Condensed graphs a method and budget."""
-    runs: int
-    """Trainings a graph; the whole graph has as many in all."""
-    recipe: dict[str, Any]
-    """What was asked of the training beyond the models' own recipes."""
+    source: SourceSummary
     lines: tuple[Line, ...]
-    advice: tuple[str, ...]
-    failures: tuple[Failure, ...]
+    models: tuple[str, ...] = ()
+    seeds: Count = 0
+    """Condensed graphs per method and budget."""
+    runs: Count = 0
+    """Trainings per graph; the whole graph has as many in all."""
+    recipe: dict[str, SettingValue] = field(default_factory=dict)
+    """What was asked of the training beyond the models' own recipes."""
+    advice: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
     command: str = ""
     """The command line that made it."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": "comparison", "gcond": __version__, **asdict(self)}
+        return asdict(self)
 
     def save(self, folder: Path) -> Path:
-        write_text(folder / COMPARISON, json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
-        return folder / COMPARISON
+        return write_json(folder / COMPARISON, "comparison", self.to_json())
+
+    @classmethod
+    def load(cls, folder: Path) -> Comparison:
+        return read_json(folder / COMPARISON, cls)

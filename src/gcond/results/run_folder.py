@@ -1,27 +1,75 @@
-"""The run folder: what its results are called, and that they are all of one graph."""
+"""The run folder: where condensed graphs, trials and results are kept, all of them of one source graph."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
+from gcond.graph.source_graph import SourceGraph
+from gcond.results.claims import Claims
+from gcond.results.comparison import COMPARISON, Comparison
+from gcond.results.row_log import RowLog
+from gcond.results.search import SEARCH, Search
+from gcond.results.trial import Timing, Trial
+from gcond.runtime.files import check_writable, make_folder
 
-if TYPE_CHECKING:
-    from gcond.graph.source_graph import SourceGraph
 
-COMPARISON = "comparison.json"
-SEARCH = "nas.json"
+class RunFolder:
+    """A folder of results that every command shares: what is in it is not done again.
 
+    ``graphs/`` holds condensed graphs, ``trials.jsonl`` a line per training, ``timings.jsonl`` how long one takes,
+    ``comparison.json`` and ``nas.json`` what ``compare`` and ``nas`` found. Without a path it is memory alone.
+    """
 
-def check_source(folder: Path, source: SourceGraph) -> None:
-    """Refuse the run folder of another graph."""
-    for name, what in ((COMPARISON, "comparison"), (SEARCH, "search")):
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        self.trials: RowLog[Trial] = RowLog(self._file("trials.jsonl"), Trial, "trial")
+        self.timings: RowLog[Timing] = RowLog(self._file("timings.jsonl"), Timing, "timing")
+        self.claims = Claims(self._file(".claims"))
+
+    @property
+    def graphs(self) -> Path | None:
+        """Where condensed graphs are."""
+        return self._file("graphs")
+
+    def prepare(self) -> None:
+        """Make the folder if it is not there; refuse a place where nothing could be written."""
+        if self.path is not None and self.graphs is not None:
+            make_folder(self.graphs)
+            check_writable(self.path / "trials.jsonl")
+
+    def graph(self, name: str) -> CondensedGraph | None:
+        """The condensed graph kept as ``name``; a file that is damaged is as good as none."""
+        if self.graphs is None or not (self.graphs / name).exists():
+            return None
         try:
-            held = json.loads((folder / name).read_text(encoding="utf-8"))["source"]
-            other = held["sha256"] != source.sha256
-        except (OSError, ValueError, KeyError, TypeError):  # none, or damaged: it is written anew
-            continue
-        if other:
-            raise GcondError(f"'{folder}' holds a {what} on another graph, '{held['name']}': give another folder")
+            return CondensedGraph.load(self.graphs / name)
+        except GcondError:
+            return None
+
+    def keep_graph(self, name: str, small: CondensedGraph) -> None:
+        if self.graphs is not None:
+            small.save(self.graphs / name)
+
+    def comparison(self) -> Comparison | None:
+        """What ``gcond compare`` left here."""
+        return Comparison.load(self.path) if self.path is not None and (self.path / COMPARISON).is_file() else None
+
+    def search(self) -> Search | None:
+        """What ``gcond nas`` left here."""
+        return Search.load(self.path) if self.path is not None and (self.path / SEARCH).is_file() else None
+
+    def check_source(self, source: SourceGraph) -> None:
+        """Refuse the folder of another graph."""
+        for find, what in ((self.comparison, "comparison"), (self.search, "search")):
+            try:
+                found = find()
+            except GcondError:  # damaged: it is written anew
+                continue
+            if found is not None and found.source.sha256 != source.sha256:
+                other = found.source.name
+                raise GcondError(f"'{self.path}' holds a {what} on another graph, '{other}': give another folder")
+
+    def _file(self, name: str) -> Path | None:
+        return None if self.path is None else self.path / name

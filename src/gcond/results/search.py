@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Literal
 
-from gcond import __version__
-from gcond.jobs.runner import Failure
-from gcond.results.run_folder import SEARCH
-from gcond.runtime.files import write_text
+from gcond.results.failure import Failure
+from gcond.results.json_file import read_json, write_json
+from gcond.results.quantities import Accuracy, Count, CpuSeconds, SettingValue
+from gcond.results.source_summary import SourceSummary
+
+SEARCH = "nas.json"
 
 Side = Literal["condensed", "whole"]
 SIDES: tuple[Side, ...] = ("condensed", "whole")
@@ -24,21 +25,21 @@ SIDES: tuple[Side, ...] = ("condensed", "whole")
 class Architecture:
     """What the two sides say about one architecture."""
 
-    settings: dict[str, Any]
-    condensed: float
+    settings: dict[str, SettingValue]
+    condensed: Accuracy
     """Validation accuracy after training on the condensed graph, a fraction."""
-    whole: float
+    whole: Accuracy
     """The same after training on the whole graph."""
-    condensed_seconds: float
-    whole_seconds: float
+    condensed_cpu_seconds: CpuSeconds
+    whole_cpu_seconds: CpuSeconds
 
 
 @dataclass(frozen=True)
 class Winner:
     """The architecture that a side likes best, trained on the whole graph and tested."""
 
-    settings: dict[str, Any]
-    runs: tuple[float, ...]
+    settings: dict[str, SettingValue]
+    runs: tuple[Accuracy, ...]
     """Test accuracy of each run, by seed."""
 
     @property
@@ -50,31 +51,42 @@ class Winner:
         """Sample standard deviation; 0 for a single run."""
         return stdev(self.runs) if len(self.runs) > 1 else 0.0
 
+    @property
+    def spread(self) -> float | None:
+        """:attr:`std`, or ``None`` where a single run leaves no deviation to speak of."""
+        return self.std if len(self.runs) > 1 else None
+
     def to_json(self) -> dict[str, Any]:
-        return {
-            "settings": self.settings,
-            "mean": self.mean,
-            "std": self.std,
-            "n": len(self.runs),
-            "runs": list(self.runs),
-        }
+        return {**asdict(self), "mean": self.mean, "std": self.std, "n": len(self.runs)}
 
 
 @dataclass(frozen=True)
-class SearchResult:
-    """The outcome of :func:`gcond.search`."""
+class CondensedSummary:
+    """The condensed graph that was searched on; ``None`` where its file does not know how it was made."""
 
-    source: dict[str, Any]
-    condensed: dict[str, Any]
+    nodes: Count
+    edges: Count
+    bytes: Count
+    sha256: str = ""
+    method: str | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """The outcome of :func:`gcond.search`; ``nas.json`` of a run folder."""
+
+    source: SourceSummary
+    condensed: CondensedSummary
     model: str
-    grid: dict[str, list[Any]]
-    recipe: dict[str, Any]
+    grid: dict[str, list[SettingValue]]
+    recipe: dict[str, SettingValue]
     """Of the whole graph's side, and of the winners."""
-    condensed_epochs: int
+    condensed_epochs: Count
     seed: int
     architectures: tuple[Architecture, ...]
     """Those that both sides could train, in the order of the grid."""
-    winners: dict[Side, Winner]
+    winners: dict[Side, Winner] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
     """What could not be trained, and why."""
     command: str = ""
@@ -95,36 +107,28 @@ class SearchResult:
         return self._correlate(spearmanr)
 
     @property
-    def seconds(self) -> dict[Side, float]:
+    def cpu_seconds(self) -> dict[Side, float]:
         """Training time of all architectures on each side."""
         return {
-            "condensed": math.fsum(one.condensed_seconds for one in self.architectures),
-            "whole": math.fsum(one.whole_seconds for one in self.architectures),
+            "condensed": math.fsum(one.condensed_cpu_seconds for one in self.architectures),
+            "whole": math.fsum(one.whole_cpu_seconds for one in self.architectures),
         }
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "kind": "nas",
-            "gcond": __version__,
-            "source": self.source,
-            "condensed": self.condensed,
-            "model": self.model,
-            "grid": self.grid,
-            "recipe": self.recipe,
-            "condensed_epochs": self.condensed_epochs,
-            "seed": self.seed,
-            "architectures": [asdict(one) for one in self.architectures],
+            **asdict(self),
+            "winners": {side: winner.to_json() for side, winner in self.winners.items()},
             "pearson": self.pearson,
             "spearman": self.spearman,
-            "winners": {side: winner.to_json() for side, winner in self.winners.items()},
-            "seconds": self.seconds,
-            "failures": [asdict(failure) for failure in self.failures],
-            "command": self.command,
+            "cpu_seconds": self.cpu_seconds,
         }
 
     def save(self, folder: Path) -> Path:
-        write_text(folder / SEARCH, json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n")
-        return folder / SEARCH
+        return write_json(folder / SEARCH, "nas", self.to_json())
+
+    @classmethod
+    def load(cls, folder: Path) -> Search:
+        return read_json(folder / SEARCH, cls)
 
     def _correlate(self, function: Callable[..., Any]) -> float | None:
         if len(self.architectures) < 2:

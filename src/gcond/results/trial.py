@@ -1,18 +1,15 @@
-"""One training as a row of a file."""
+"""One training, and how long one takes: the rows of a run folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from gcond.results.row_log import RowLog
-
-Accuracy = Annotated[float, Field(ge=0, le=1)]
+from gcond.results.quantities import Accuracy, CpuSeconds
 
 
 @dataclass(frozen=True)
@@ -22,27 +19,32 @@ class Trial:
     key: str
     """Fingerprint of everything that determines the trial but the seed; see :func:`trial_key`."""
     source: str
+    """Name of the graph that it was tested on."""
     condensed: str | None
-    """sha256 of the condensed graph's tensors; None where the whole graph was trained on."""
+    """sha256 of the condensed graph's tensors; ``None`` where the whole graph was trained on."""
     model: str
     seed: int
-    test: Accuracy
-    """Test accuracy at the selected epoch, a fraction."""
     val: Accuracy
-    """Validation accuracy there."""
+    """Validation accuracy at the selected epoch, a fraction."""
+    test: Accuracy | None
+    """Test accuracy there; ``None`` where a search did not look at the test nodes."""
     epoch: Annotated[int, Field(ge=1)]
     """The selected epoch, counted from 1."""
-    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    """Wall time of this trial; runs trained together share theirs equally."""
+    cpu_seconds: CpuSeconds
+    """Of this trial; runs that were trained together share theirs equally."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One training, timed side by side with those that it is compared with."""
+
+    key: str
+    """Fingerprint of the training; that of its trials."""
+    seed: int
+    cpu_seconds: CpuSeconds
+    """Of a whole training, validation included."""
 
 
 def trial_key(identity: dict[str, Any]) -> str:
     """A short fingerprint of ``identity``, the same for the same content in any order."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-
-
-class TrialLog(RowLog[Trial]):
-    """The :class:`RowLog` of trials."""
-
-    def __init__(self, path: str | Path | None) -> None:
-        super().__init__(path, Trial, "trial")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gcond.errors import DivergedError, GcondError
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import aligned
 from gcond.models.model import Model, Parameters
@@ -40,8 +40,8 @@ class Fit:
 
 def fit(
     model: Model | Architectures,
-    train: View,
-    val: View | None,
+    train: LabelledView,
+    val: LabelledView | None,
     *,
     classes: int,
     seeds: Sequence[int],
@@ -112,7 +112,7 @@ class _Best:
         self.epoch = torch.where(better, epoch, self.epoch)
 
 
-def runs_together(model: Model, train: View, classes: int) -> int:
+def runs_together(model: Model, train: LabelledView, classes: int) -> int:
     """How many runs to stack: as many as stay small, at least one.
 
     A run holds its weights, their gradients and Adam's two moments, and its activations with their
@@ -126,13 +126,13 @@ def runs_together(model: Model, train: View, classes: int) -> int:
 
 
 @torch.no_grad()
-def accuracy(model: Model | Architectures, parameters: Parameters, view: View) -> Tensor:
+def accuracy(model: Model | Architectures, parameters: Parameters, view: LabelledView) -> Tensor:
     """Share of the view's labelled nodes that are classified right, float64 [R]."""
     return _share(predict(model, parameters, view), view)
 
 
 @torch.no_grad()
-def predict(model: Model | Architectures, parameters: Parameters, view: View) -> Tensor:
+def predict(model: Model | Architectures, parameters: Parameters, view: LabelledView) -> Tensor:
     """The class of each of the view's labelled nodes, int64 [R, m]."""
     if isinstance(model, Architectures):
         return model.logits(parameters, view.inputs)[:, view.nodes].argmax(-1)
@@ -142,7 +142,7 @@ def predict(model: Model | Architectures, parameters: Parameters, view: View) ->
     return torch.stack([model.logits(one, view.inputs)[view.nodes].argmax(-1) for one in singles])
 
 
-def _share(predicted: Tensor, view: View) -> Tensor:
+def _share(predicted: Tensor, view: LabelledView) -> Tensor:
     return (predicted == view.y).double().mean(-1)
 
 

@@ -18,19 +18,19 @@ from pydantic import Field
 
 from gcond import __version__
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.statistics import describe
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import check_fit, recipe_identity, source_of
 from gcond.evaluation.nas.search_space import Space, groups, space
 from gcond.evaluation.nas.stack_jobs import Ground, Job, Measured, train
 from gcond.graph.source_graph import SourceGraph
-from gcond.jobs.runner import Failure
 from gcond.models.model import Model
+from gcond.results.failure import Failure
+from gcond.results.quantities import Accuracy
 from gcond.results.row_log import RowLog
-from gcond.results.search import SIDES, Architecture, SearchResult, Side, Winner
-from gcond.results.source_summary import summarise
-from gcond.results.trial import Accuracy, trial_key
+from gcond.results.search import SIDES, Architecture, Search, Side, Winner
+from gcond.results.source_summary import SourceSummary
+from gcond.results.trial import trial_key
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine, open_engine
 from gcond.training.recipe import Recipe
@@ -92,7 +92,7 @@ def search(
     device: str = "auto",
     command: str = "",
     on_progress: Progress | None = None,
-) -> SearchResult:
+) -> Search:
     """Train every architecture of ``model`` over ``grid`` on ``small`` and on its source ``on``, and compare.
 
     ``grid`` maps settings of the model to the values to try; without one it is the paper's space. ``recipe`` is put
@@ -129,8 +129,8 @@ def search(
         ]
         book.fill(worker, "testing", finals)
     tested = {side: _winner(found, book, one, seeds) for side, one in best.items()}
-    return SearchResult(
-        source=asdict(summarise(source)),
+    return Search(
+        source=SourceSummary.of(source),
         condensed=condensed_facts(small),
         model=model,
         grid=found.grid,
@@ -239,7 +239,7 @@ def recipes(
 
 def condensed_facts(small: CondensedGraph) -> dict[str, Any]:
     """What a result says of the condensed graph; method and seed are ``None`` where the file does not know them."""
-    found, made = describe(small), small.provenance
+    found, made = small.statistics, small.provenance
     return {
         "method": made.method if made is not None else None,
         "seed": made.seed if made is not None else None,

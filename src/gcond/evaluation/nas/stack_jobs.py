@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import DivergedError
-from gcond.graph.labelled_view import View
+from gcond.graph.labelled_view import LabelledView
 from gcond.graph.source_graph import SourceGraph
 from gcond.models.model import Model
 from gcond.results.search import Side
@@ -69,7 +69,7 @@ def train(ground: Ground, job: Job) -> list[Measured]:
 
 
 def _train_stack(
-    ground: Ground, job: Job, view: View, models: tuple[Model, ...], seeds: tuple[int, ...]
+    ground: Ground, job: Job, view: LabelledView, models: tuple[Model, ...], seeds: tuple[int, ...]
 ) -> list[Measured]:
     start = time.perf_counter()
     source, place = ground.source, view.y.device

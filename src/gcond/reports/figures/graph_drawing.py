@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.statistics import describe
 from gcond.evaluation.thresholds import shipped_delta, shrinks, thresholded
 from gcond.reports.figures import style
 from gcond.reports.graph_geometry import joined_pairs, sunflower
@@ -50,7 +49,7 @@ def graph_figure(small: CondensedGraph, *, delta: float | None = None, seed: int
     centres, radii = _places_of_classes(np.bincount(labels, minlength=shown.num_classes))
     position = layout(labels, ends, weight, centres, seed)
 
-    count = describe(shown).edges
+    count = shown.statistics.edges
     what = "no edges" if count == 0 else f"{count:,} edge{'s' if count != 1 else ''}"
     figure = style.canvas(f"{style.subject(small)}: {what}", height=6.6)
     axes = figure.add_subplot()
@@ -224,7 +223,7 @@ def _explain_edges(
 
     strong = int((weight > border).sum())
     # A pair that is joined both ways is one line, and two edges of a directed graph.
-    what = "edge" if describe(small).edges == len(weight) else "joined pair"
+    what = "edge" if small.statistics.edges == len(weight) else "joined pair"
     handles, words = [], []
     if strong:
         handles.append(Line2D([], [], color="black", linewidth=1.6))

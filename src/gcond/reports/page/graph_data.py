@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcond.condensed.statistics import density, describe
+from gcond.graph.statistics import density
 from gcond.reports.display_names import class_labels
 from gcond.reports.graph_geometry import joined_pairs
 from gcond.reports.page.node_layout import positions
@@ -57,7 +57,7 @@ def draw(graph: CondensedGraph, class_names: tuple[str, ...] = ()) -> dict[str, 
 
 def _is_directed(graph: CondensedGraph) -> bool:
     """Whether the tables count each direction; else an edge is a pair, of which both directions are stored."""
-    return describe(graph).edges != graph.num_edges // 2
+    return graph.statistics.edges != graph.num_edges // 2
 
 
 def _stops(graph: CondensedGraph, heaviest: NDArray[np.float32], directed: bool) -> list[list[float | int | None]]:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from gcond import methods, models
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Provenance
-from gcond.condensed.statistics import describe
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import recipe_for
@@ -190,7 +189,7 @@ def _source(made: Provenance) -> Source:
 
 def _lines(file: str, graph: CondensedGraph, made: Provenance) -> list[Line]:
     """A line a recorded score; what the whole graph reaches is not known to a file."""
-    found = describe(graph)
+    found = graph.statistics
     method = methods.available().get(made.method)
     return [
         Line(

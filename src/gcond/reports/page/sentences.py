@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gcond.condensed.statistics import describe
 from gcond.reports.page.page_runs import Run
 from gcond.reports.page.shapes import Line, Search
 from gcond.reports.tables import MISSING, accuracy, assignments, percent, seconds, size
@@ -127,7 +126,7 @@ def _unscored(run: Run, name: Name) -> Headline:
         what = "An architecture search on " if run.search else "No condensed graph came of "
         return Headline((what, name, "."), ())
     piece = run.pieces[0]
-    found, made = describe(piece.graph), piece.graph.provenance
+    found, made = piece.graph.statistics, piece.graph.provenance
     by = (" by ", Name(made.method)) if made else ()
     tiles = _sizes(run, found.nodes, found.bytes)
     if made and "wall_seconds" in made.cost:
@@ -269,7 +268,7 @@ def piece_rows(run: Run) -> list[dict[str, str]]:
     """A row a graph: file, how it was made, its price and its fingerprint."""
     rows = []
     for piece in run.pieces:
-        made, found = piece.graph.provenance, describe(piece.graph)
+        made, found = piece.graph.provenance, piece.graph.statistics
         cost: Mapping[str, Any] = made.cost if made else {}
         rows.append(
             {

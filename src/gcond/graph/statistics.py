@@ -8,9 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.graph.source_graph import SourceGraph
-
 LIGHTEST_EDGE = 0.5
 """Lighter edges of a condensed graph do not count in homophily (paper, statistics of condensed graphs)."""
 
@@ -39,11 +36,6 @@ class Statistics:
         return asdict(self)
 
 
-def describe(graph: SourceGraph | CondensedGraph) -> Statistics:
-    """Count and measure ``graph``."""
-    return _describe_source(graph) if isinstance(graph, SourceGraph) else _describe_condensed(graph)
-
-
 def density(nodes: int, edges: int, *, directed: bool = False) -> float:
     """``2 E / n²`` (undirected) or ``E / n²``: Cora's 2708 nodes and 5429 edges give 0.15 %."""
     return (1 if directed else 2) * edges / nodes**2
@@ -61,42 +53,7 @@ def edge_homophily(edge_index: Tensor, y: Tensor) -> float | None:
     return float((source == target)[counted].double().mean())
 
 
-def _describe_source(graph: SourceGraph) -> Statistics:
-    adjacency = graph.adjacency
-    edge_index = adjacency.edge_index
-    listed = graph.num_edges if graph.listed_edges is None else graph.listed_edges
-    return Statistics(
-        nodes=graph.num_nodes,
-        edges=graph.num_edges,
-        listed_edges=listed,
-        features=graph.num_features,
-        classes=graph.num_classes,
-        density=density(graph.num_nodes, listed, directed=graph.directed),
-        homophily=edge_homophily(edge_index, graph.y),
-        class_nodes=tuple(graph.class_counts().tolist()),
-        bytes=graph.nbytes,
-    )
-
-
-def _describe_condensed(graph: CondensedGraph) -> Statistics:
-    made_directed = graph.provenance is not None and graph.provenance.directed
-    directed = made_directed or not _is_symmetric(graph.edge_index, graph.num_nodes)
-    edges = graph.num_edges if directed else graph.num_edges // 2
-    labels = graph.hard_labels
-    return Statistics(
-        nodes=graph.num_nodes,
-        edges=edges,
-        listed_edges=edges,
-        features=graph.x.shape[1],
-        classes=graph.num_classes,
-        density=density(graph.num_nodes, edges, directed=directed),
-        homophily=edge_homophily(graph.edge_index[:, graph.edge_weight >= LIGHTEST_EDGE], labels),
-        class_nodes=tuple(torch.bincount(labels, minlength=graph.num_classes).tolist()),
-        bytes=graph.nbytes,
-    )
-
-
-def _is_symmetric(edge_index: Tensor, n: int) -> bool:
+def is_symmetric(edge_index: Tensor, n: int) -> bool:
     """Whether every edge is stored in both directions."""
     forward = edge_index[0] * n + edge_index[1]
     backward = edge_index[1] * n + edge_index[0]

@@ -1,0 +1,39 @@
+"""Results as JSON files: written whole, and checked when they are read, since anyone may have written them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from gcond import __version__
+from gcond.errors import GcondError
+from gcond.runtime.files import write_text
+
+T = TypeVar("T")
+
+
+def write_json(path: Path, kind: str, values: dict[str, Any]) -> Path:
+    """Write ``values`` under the name of their ``kind`` and the version of gcond, atomically."""
+    text = json.dumps({"kind": kind, "gcond": __version__, **values}, indent=1, allow_nan=False, ensure_ascii=False)
+    write_text(path, text + "\n")
+    return path
+
+
+def read_json(path: Path, shape: type[T]) -> T:
+    """The dataclass ``shape`` that ``path`` holds; what a later gcond added is passed over."""
+    try:
+        return TypeAdapter(shape).validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        reason = "it is not JSON" if first["type"] == "json_invalid" else f"{where}: {_lower_first(first['msg'])}"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    raise GcondError(f"'{path}' cannot be read ({reason}): let gcond write it again")
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
