@@ -1,4 +1,4 @@
-"""The options of commands whose work is many jobs: who does it."""
+"""The options of commands whose work is many jobs: which engine does it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _GROUP = Group("Options of commands with many jobs", sort_key=8)
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Work:
-    """Who works the jobs off."""
+class EngineOptions:
+    """Which engine works the jobs off."""
 
     engine: Annotated[
         Literal["local", "ray"], Parameter(help="Processes of this machine, or Ray (extra `ray`).", group=_GROUP)
@@ -36,8 +36,11 @@ class Work:
 
     so_far: Annotated[bool, flag("Do nothing new: show what is in the folder already.", group=_GROUP)] = False
 
-    def open(self, threads: int | None) -> Engine:
-        """The engine, to be used in a ``with`` block; refuses what cannot be before any work."""
+    def open(self, threads: int | None, *, workers: int | None = None) -> Engine:
+        """The engine, to be used in a ``with`` block; refuses what cannot be before any work.
+
+        ``workers`` is how many there are if nothing is said, by default as many as cores.
+        """
         from gcond.runtime.engines import open_engine
 
         if self.so_far:
@@ -45,7 +48,12 @@ class Work:
 
             return IdleEngine()
 
-        return open_engine(self.engine, workers=self.workers, threads=threads, address=self.address)
+        return open_engine(
+            self.engine,
+            workers=self.workers or (workers if self.engine == "local" else None),
+            threads=threads,
+            address=self.address,
+        )
 
 
-ALONE = Work()
+THIS_MACHINE = EngineOptions()
