@@ -36,11 +36,8 @@ class EngineOptions:
 
     so_far: Annotated[bool, flag("Do nothing new: show what is in the folder already.", group=_GROUP)] = False
 
-    def open(self, threads: int | None, *, workers: int | None = None) -> Engine:
-        """The engine, to be used in a ``with`` block; refuses what cannot be before any work.
-
-        ``workers`` is how many there are if nothing is said, by default as many as cores.
-        """
+    def open(self, threads: int | None) -> Engine:
+        """The engine, to be used in a ``with`` block; refuses what cannot be before any work."""
         from gcond.runtime.engines import open_engine
 
         if self.so_far:
@@ -48,12 +45,7 @@ class EngineOptions:
 
             return IdleEngine()
 
-        return open_engine(
-            self.engine,
-            workers=self.workers or (workers if self.engine == "local" else None),
-            threads=threads,
-            address=self.address,
-        )
+        return open_engine(self.engine, workers=self.workers, threads=threads, address=self.address)
 
 
 THIS_MACHINE = EngineOptions()

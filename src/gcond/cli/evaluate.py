@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,7 +76,8 @@ def command(
 
     from gcond.evaluation.evaluate import evaluate
 
-    with work.open(common.threads, workers=1) as engine, voice.progress("evaluating") as tick:
+    own = nullcontext() if work == THIS_MACHINE else work.open(common.threads)  # a few trainings need no processes
+    with own as engine, voice.progress("evaluating") as tick:
         scores = evaluate(
             source if small is None else small,
             on=source,

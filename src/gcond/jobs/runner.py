@@ -12,7 +12,7 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs.condensation import Condensation, Making, condense
-from gcond.jobs.training_job import Batch, Run, Testing, TimedTogether, TrainingJob, batches, time_together, train
+from gcond.jobs.training_job import Batch, Run, TrainingGround, TimedTogether, TrainingJob, batches, time_together, train
 from gcond.results.failure import Failure
 from gcond.results.run_folder import RunFolder
 from gcond.results.trial import Timing, Trial
@@ -74,7 +74,7 @@ class Runner:
     ) -> None:
         self.source, self.folder, self.engine = source, folder, engine
         self.failures: list[Failure] = []
-        self._testing, self._tick = Testing(source, device), on_progress or ignore
+        self._testing, self._tick = TrainingGround(source, device), on_progress or ignore
         if not engine.idle:
             folder.prepare()
 
@@ -145,8 +145,7 @@ class Runner:
             raise GcondError(f"{failure.what}: {failure.error}")
 
     def _find(self, run: Run) -> Trial | None:
-        trial = self.folder.trials.find(run.key, run.seed)
-        return None if trial is None or (run.job.tested and trial.test is None) else trial
+        return self.folder.trials.find(run.key, run.seed)
 
     def _work_off(
         self,

@@ -45,7 +45,8 @@ class TrainingJob:
     label: str = ORIGINAL
     """What it is trained on, in words."""
     tested: bool = True
-    """Whether the test nodes are looked at: a search chooses by validation accuracy alone."""
+    """Whether the test nodes are looked at. A search chooses by validation accuracy alone, and trains many architectures
+    as one stack, whose products round otherwise than a model's own: its trials are of a kind of their own."""
 
     def __str__(self) -> str:
         return f"{settings.spelled(self.model.name, self.model)} on {self.label}"
@@ -64,6 +65,7 @@ class TrainingJob:
                 "model": self.model.name,
                 "settings": asdict(self.model),
                 "recipe": asdict(self.recipe),
+                "tested": self.tested,
             }
         )
 
@@ -86,7 +88,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Runs that are trained as one stack: on one graph, by one recipe, of models whose weights have one shape."""
+    """Runs that are trained as one stack: on one graph, by one recipe, of one model or of models of one shape."""
 
     runs: tuple[Run, ...]
 
@@ -106,10 +108,10 @@ def batches(runs: Sequence[Run], source: SourceGraph) -> Iterator[Batch]:
     """``runs`` in batches, each as large as it pays to train side by side."""
     groups: dict[object, list[Run]] = {}
     for run in runs:
-        graph, model = run.job.graph, run.job.model
-        shape = stackable(model, source.num_features, source.num_classes)
-        trained_on = None if graph is None else graph.sha256
-        groups.setdefault((trained_on, run.job.recipe, run.job.tested, shape), []).append(run)
+        job = run.job
+        trained_on = None if job.graph is None else job.graph.sha256
+        alike = job.model if job.tested else stackable(job.model, source.num_features, source.num_classes)
+        groups.setdefault((trained_on, job.recipe, job.tested, alike), []).append(run)
     for group in groups.values():
         job = group[0].job
         together = runs_together(job.model, job.view(source), source.num_classes)
@@ -118,14 +120,14 @@ def batches(runs: Sequence[Run], source: SourceGraph) -> Iterator[Batch]:
 
 
 @dataclass(frozen=True, eq=False)
-class Testing:
+class TrainingGround:
     """What trainings share: the graph that they are validated and tested on, and where they compute."""
 
     source: SourceGraph
     device: str
 
 
-def train(shared: Testing, batch: Batch, tell: Tell) -> list[Trial | Failure]:
+def train(shared: TrainingGround, batch: Batch, tell: Tell) -> list[Trial | Failure]:
     """Do one batch: a trial for each run, or why there is none."""
     try:
         return list(_train_stack(shared, batch.runs, tell))
@@ -136,10 +138,9 @@ def train(shared: Testing, batch: Batch, tell: Tell) -> list[Trial | Failure]:
     return [found for run in batch.runs for found in train(shared, Batch((run,)), tell)]
 
 
-def _train_stack(shared: Testing, runs: Sequence[Run], tell: Tell) -> Iterator[Trial]:
+def _train_stack(shared: TrainingGround, runs: Sequence[Run], tell: Tell) -> Iterator[Trial]:
     job, source, place = runs[0].job, shared.source, choose_device(shared.device)
-    models = [run.job.model for run in runs]
-    stack = models[0] if len(set(models)) == 1 else Architectures(models)
+    stack = job.model if job.tested else Architectures([run.job.model for run in runs])
     train, val, test = (view.to(place) for view in (job.view(source), source.view("val"), source.view("test")))
     start = time.process_time()
     fitted = fit(
@@ -170,7 +171,7 @@ class TimedTogether:
         return f"timing {self.jobs[0].model.name}"
 
 
-def time_together(shared: Testing, timed: TimedTogether, tell: Tell) -> list[float]:
+def time_together(shared: TrainingGround, timed: TimedTogether, tell: Tell) -> list[float]:
     """CPU seconds of a training of each job: every job in turn, twice; the quicker one was disturbed less."""
     best = [math.inf] * len(timed.jobs)
     for again in range(2):
