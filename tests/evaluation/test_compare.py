@@ -12,7 +12,9 @@ import gcond
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
 from gcond.methods.condense import method_for
+from gcond.methods.random import Random
 from gcond.models.sgc import SGC
+from gcond.results.comparison import Comparison
 from gcond.runtime.engines import open_engine
 
 QUICK = {"seeds": 2, "runs": 2, "recipe": {"epochs": 4}}
@@ -39,7 +41,7 @@ def test_it_takes_what_load_takes_and_budgets_of_both_kinds(tmp_path):
     methods = [method_for("random", {}), "k-center"]
     with open_engine("local", workers=1) as engine:
         found = gcond.compare(
-            "synthetic:tiny", methods=methods, ratios=["3%"], nodes=[9, 8], folder=tmp_path, engine=engine, **QUICK
+            "synthetic:tiny", methods=methods, ratio="3%", nodes=[9, 8], folder=tmp_path, engine=engine, **QUICK
         )
     assert [(line.method, line.nodes) for line in found.lines[1:]] == [
         ("random", 9),
@@ -49,10 +51,12 @@ def test_it_takes_what_load_takes_and_budgets_of_both_kinds(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("missing", [{"methods": []}, {"nodes": []}])
-def test_nothing_to_compare_is_refused(missing, tmp_path):
+@pytest.mark.parametrize(
+    ("missing", "message"), [({"methods": []}, "no method is named"), ({"nodes": []}, "needs a budget")]
+)
+def test_nothing_to_compare_is_refused(missing, message, tmp_path):
     options = {"methods": ["random"], "nodes": [8], **missing}
-    with pytest.raises(GcondError, match="a method and a budget at least"):
+    with pytest.raises(GcondError, match=message):
         gcond.compare("synthetic:tiny", folder=tmp_path, **options)
 
 
@@ -78,7 +82,7 @@ def test_a_model_that_fails_on_the_whole_graph_does_not_sink_the_others(tmp_path
         found = gcond.compare("synthetic:tiny", models=[Wild(), "gcn"], engine=engine, **options)
         assert found.models == ("gcn",)
         assert {line.model for line in found.lines} == {"gcn"}
-        assert any(failure.what == "wild on the whole graph" for failure in found.failures)
+        assert any(failure.what == "wild on the whole graph, seed 0" for failure in found.failures)
         with pytest.raises(GcondError, match="no training on the whole graph to compare with: training wild diverged"):
             gcond.compare("synthetic:tiny", models=[Wild()], engine=engine, **options)
 
@@ -91,3 +95,23 @@ def test_the_top_line_of_an_inductive_source_is_what_training_sees(tmp_path):
     assert found.lines[0].nodes == found.source.nodes == inside.num_nodes < source.num_nodes
     assert found.lines[0].edges == inside.adjacency.nnz / 2
     assert found.lines[0].bytes < source.nbytes
+
+
+def test_a_comparison_is_read_back_as_it_was_saved(tmp_path):
+    found = gcond.compare("synthetic:tiny", methods="random", nodes=8, seeds=1, runs=1, epochs=2, folder=tmp_path)
+    assert Comparison.load(tmp_path) == found
+    assert found.recipe == {"epochs": 2}
+    again = gcond.compare("synthetic:tiny", methods=Random(), nodes=8, seeds=1, runs=1, epochs=2)  # in memory alone
+    assert [line.mean for line in again.lines] == [line.mean for line in found.lines]
+
+
+def test_trials_are_shared_between_commands(tmp_path, monkeypatch):
+    """What compare trained, evaluate finds."""
+    found = gcond.compare("synthetic:tiny", methods="random", nodes=8, seeds=1, runs=2, epochs=2, folder=tmp_path)
+
+    def never(*_, **__):
+        raise AssertionError("a finished trial was trained again")
+
+    monkeypatch.setattr("gcond.jobs.training_job.fit", never)
+    (score,) = evaluate(tmp_path / found.lines[1].graphs[0], on="synthetic:tiny", runs=2, epochs=2, folder=tmp_path)
+    assert score.mean == found.lines[1].mean

@@ -12,7 +12,16 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs.condensation import Condensation, Making, condense
-from gcond.jobs.training_job import Batch, Run, TrainingGround, TimedTogether, TrainingJob, batches, time_together, train
+from gcond.jobs.training_job import (
+    Batch,
+    Run,
+    TimedTogether,
+    TrainingGround,
+    TrainingJob,
+    batches,
+    time_together,
+    train,
+)
 from gcond.results.failure import Failure
 from gcond.results.run_folder import RunFolder
 from gcond.results.trial import Timing, Trial
