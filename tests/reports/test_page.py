@@ -560,6 +560,7 @@ def test_control_characters_and_halves_of_letters_are_cleaned_out(tmp_path, no_f
     failures = (Failure(name, name),)
     found = comparison((name,) * 3, source=name, method=name, advice=(name,), command=name, failures=failures)
     folder = write_run(tmp_path / "run", found)
+    write_result(folder, search(model=name, failures=failures, command=name))
     (run,) = read_runs([folder])
     page = render_page([run], title=name)
     page.encode()

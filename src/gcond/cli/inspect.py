@@ -100,10 +100,9 @@ def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | Non
     payload |= _payload(provenance)
     payload |= {"statistics": found.to_json(), "source_statistics": _counts(original), "reduction": reduction}
 
-    columns: dict[str, Statistics | SourceSummary | None] = {"condensed": found}
-    if original is not None:
-        name = source.name if source is not None else (remembered.name if remembered else "")
-        columns[name or "source"] = original
+    name = (source.name if source is not None else remembered.name if remembered is not None else "") or "source"
+    columns: dict[str, Statistics | SourceSummary] = {"condensed": found}
+    columns |= {name: original} if original is not None else {}
     shown = [_about(file, graph, reduction).rich(), statistics_table(columns).rich()]
     if provenance is not None and provenance.scores:
         shown.append(score_table(provenance.scores, "scores", distinctions(provenance.scores)).rich())
