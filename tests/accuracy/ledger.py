@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gcond.reports.comparison_table import comparison_table, legend
 from gcond.reports.reproduction_table import reproduction_table
+from gcond.results import Comparison, Reproduction
+from gcond.results.json_file import read_json
 from gcond.runtime.files import write_text
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -61,9 +64,10 @@ def render() -> str:
         files = [path for path in sorted((DOCS / "results").glob("*.json")) if _belongs(path.stem, name)]
         if not files:
             continue
-        found = [json.loads(path.read_text()) for path in files]
+        found = [_load(path) for path in files]
         heading = {"untuned-": "Graphs that nobody tuned for", "start-": "How much of it is matching"}.get(name)
-        parts.append(f"## {heading or found[0]['title']}\n")
+        titles = [one.title for one in found if isinstance(one, Reproduction)]
+        parts.append(f"## {heading or titles[0]}\n")
         parts += [_show(one) for one in found]
         parts.append(_note(name.rstrip("-")))
     return "\n".join(part for part in parts if part).rstrip() + "\n"
@@ -73,12 +77,16 @@ def _belongs(stem: str, name: str) -> bool:
     return stem.startswith(name) if name.endswith("-") else stem == name
 
 
-def _show(found: Mapping[str, Any]) -> str:
-    command = _portable(found["command"])
-    if found["kind"] == "comparison":
+def _load(path: Path) -> Comparison | Reproduction:
+    compared = "lines" in json.loads(path.read_text())
+    return read_json(path, Comparison) if compared else read_json(path, Reproduction)
+
+
+def _show(found: Comparison | Reproduction) -> str:
+    command = _portable(found.command)
+    if isinstance(found, Comparison):
         return f"{comparison_table(found).markdown()}\n\n{legend(found)}.\n\n`{command}`\n"
-    table = reproduction_table({**found, "title": ""})
-    return f"{table.markdown()}\n\n`{command}`\n"
+    return f"{reproduction_table(replace(found, title='')).markdown()}\n\n`{command}`\n"
 
 
 def _portable(command: str) -> str:

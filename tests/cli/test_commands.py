@@ -179,7 +179,7 @@ def test_rows_of_one_model_can_be_told_apart(workspace, gcond):
 
 def test_distinctions_of_scores():
     def score(model, source="a" * 64, **settings):
-        return {"model": model, "settings": settings, "recipe": {}, "source": source}
+        return Score(model, settings, {}, 0.8, 0.0, (0.8,), val_mean=0.8, cpu_seconds=1.0, source=source)
 
     unknown = [score("later", width=3), score("later", width=4), score("latest", width=3)]
     assert distinctions(unknown) == [{"width": 3}, {"width": 4}, {}]
@@ -350,6 +350,8 @@ def test_inspect_says_where_a_graph_comes_from(workspace, gcond):
         "transductive",
         provenance.source["sha256"][:12],
         "90.0 % fewer nodes",
+        "wall time",
+        "CPU time",
     ):
         assert word in shown
 

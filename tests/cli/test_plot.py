@@ -8,7 +8,7 @@ import pytest
 
 from cli.workspace import build_tiny
 from gcond.methods.condense import condense
-from reports.runfolder import comparison, search
+from reports.sample_runs import comparison, search, write_result
 
 OPTIONS = {"epochs": 2, "outer": 2, "inner": 1, "structure_hidden": 8, "init": "sample", "delta": 0.08}
 
@@ -29,8 +29,8 @@ def file(workspace, learned):
 def run(workspace):
     folder = workspace.folder / "run"
     folder.mkdir()
-    (folder / "comparison.json").write_text(json.dumps(comparison()))
-    (folder / "nas.json").write_text(json.dumps(search()))
+    write_result(folder, comparison())
+    write_result(folder, search())
     return folder
 
 

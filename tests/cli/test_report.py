@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from reports.runfolder import write_run
+from reports.sample_runs import write_run
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,6 @@ from matplotlib.text import Text
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Provenance
 from gcond.errors import GcondError
-from gcond.evaluation.thresholds import ThresholdPoint
 from gcond.reports.figures import save_figure, style, svg_text
 from gcond.reports.figures.accuracy_by_budget import budget_figure
 from gcond.reports.figures.accuracy_by_threshold import threshold_figure
@@ -31,6 +30,8 @@ from gcond.reports.figures.feature_map import MOST_SOURCE_NODES, embedding_figur
 from gcond.reports.figures.graph_drawing import graph_figure, layout, pack
 from gcond.reports.figures.learning_curves import curves_figure, kept_probe
 from gcond.reports.graph_geometry import joined_pairs
+from gcond.results import Architecture, Comparison, Line, Search, SourceSummary, ThresholdPoint, Winner
+from gcond.results.search import CondensedSummary
 
 NASTY = ("$x_1$ & <b>", "_hidden_", "a$", "100% {}", "\x00\x1f tab\tnew\nline", "''\"", "")
 HISTORY = {"loss": [9.0, 1.0, 0.2], "probe": [0.5, 0.7, 0.7, 0.6], "probe_epoch": [0.0, 1.0, 2.0, 3.0]}
@@ -64,37 +65,30 @@ def words(figure):
 
 
 def line(method, nodes, mean, *, model="gcn", kind="learned", std=0.01, n=20):
-    return {
-        "method": method,
-        "kind": kind,
-        "model": model,
-        "nodes": nodes,
-        "ratio": nodes / 2708,
-        "mean": mean,
-        "std": std,
-        "n": n,
-    }
+    return Line(method, kind, model, nodes, nodes / 2708, edges=7.0, bytes=100.0, mean=mean, std=std, n=n)
 
 
 def comparison(name="cora", method="gcond", models=("gcn",)):
     lines = [line("whole", 2708, 0.8, kind="whole", model=model) for model in models]
     lines += [line(method, nodes, 0.7 + nodes / 1000, model=model) for nodes in (70, 35) for model in models]
-    return {"kind": "comparison", "source": {"name": name}, "lines": lines}
+    return Comparison(SourceSummary(name), tuple(lines))
 
 
-def search(name="cora", model="appnp"):
-    tried = [{"settings": {"hidden": h}, "condensed": 0.7 + h / 1000, "whole": 0.75 + h / 900} for h in (16, 32, 64)]
-    winner = {"settings": {"hidden": 64}, "mean": 0.81, "std": 0.002, "n": 20}
-    return {
-        "kind": "nas",
-        "source": {"name": name},
-        "condensed": {"nodes": 70},
-        "model": model,
-        "architectures": tried,
-        "pearson": 0.5,
-        "spearman": None,
-        "winners": {"condensed": winner, "whole": winner},
-    }
+def search(name="cora", model="appnp", whole=(0.75, 0.79, 0.77)):
+    sides = zip((16, 32, 64), whole, strict=True)
+    tried = tuple(Architecture({"hidden": hidden}, 0.7 + hidden / 1000, up, 1.0, 2.0) for hidden, up in sides)
+    winner = Winner({"hidden": 64}, (0.808, 0.81, 0.812))
+    return Search(
+        source=SourceSummary(name),
+        condensed=CondensedSummary(nodes=70, edges=0, bytes=100),
+        model=model,
+        grid={"hidden": [16, 32, 64]},
+        recipe={},
+        condensed_epochs=300,
+        seed=0,
+        architectures=tried,
+        winners={"condensed": winner, "whole": winner},
+    )
 
 
 POINTS = [
@@ -406,7 +400,7 @@ def test_budgets_in_order_with_the_whole_graph():
     assert "35\n(1.3 %)" in words(figure)
     assert len(budget_figure(comparison(models=("gcn", "sgc", "mlp"))).axes) == 4  # the fourth is hidden
     with pytest.raises(GcondError, match="no condensed graph"):
-        budget_figure({"source": {"name": "x"}, "lines": [line("whole", 10, 0.5, kind="whole")]})
+        budget_figure(Comparison(SourceSummary("x"), (line("whole", 10, 0.5, kind="whole"),)))
 
 
 def bars_of(figure):
@@ -416,9 +410,8 @@ def bars_of(figure):
 
 
 def test_a_single_training_has_no_deviation_to_draw():
-    whole, *reduced = comparison()["lines"]
-    single = [line | {"n": 1, "std": 0.0} for line in (whole, *reduced)]
-    figure = budget_figure(comparison() | {"lines": single})
+    single = tuple(dataclasses.replace(each, n=1, std=0.0) for each in comparison().lines)
+    figure = budget_figure(dataclasses.replace(comparison(), lines=single))
     assert not any("standard deviation" in word for word in words(figure))
     assert not figure.axes[0].patches  # the band of the whole graph
     assert bars_of(figure) == []
@@ -437,17 +430,11 @@ def test_architectures():
     figure = architectures_figure(search())
     [dots] = figure.axes[0].collections
     np.testing.assert_allclose(np.asarray(dots.get_offsets())[:, 0], [71.6, 73.2, 76.4])
-    assert "Pearson correlation 0.50" in words(figure)
+    assert f"Pearson correlation {search().pearson:.2f} · Spearman correlation 0.50" in words(figure)
+    assert not any("correlation" in word for word in words(architectures_figure(search(whole=(0.7, 0.7, 0.7)))))
     assert any("test accuracy 81.0 ± 0.2 %" in word for word in words(figure))
     with pytest.raises(GcondError, match="nothing to draw"):
-        architectures_figure(search() | {"architectures": []})
-
-
-def test_architectures_that_only_the_condensed_graph_trained_are_left_out():
-    nas = search()
-    del nas["architectures"][0]["whole"]
-    [dots] = architectures_figure(nas).axes[0].collections
-    assert len(dots.get_offsets()) == 2
+        architectures_figure(dataclasses.replace(search(), architectures=()))
 
 
 def test_embedding_shows_both_graphs(make_graph):

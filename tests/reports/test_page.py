@@ -21,13 +21,21 @@ from hypothesis import strategies as st
 from gcond.cli.app import app
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
-from gcond.reports.page import graph_data as drawing
-from gcond.reports.page import read_runs, render_page
-from gcond.reports.page import sentences as words
-from gcond.reports.page.node_layout import positions
-from gcond.reports.page.page_runs import Run
+from gcond.reports.page import PageRun, interactive_view, page_tables, read_runs, render_page, sentences
+from gcond.reports.page.force_layout import positions
 from gcond.reports.page.remake_commands import commands_of
-from reports.runfolder import HOSTILE, comparison, line, score, search, small, write_run
+from gcond.results import Comparison, Failure, SourceSummary, Winner
+from reports.sample_runs import (
+    HOSTILE,
+    comparison,
+    line,
+    score,
+    search,
+    small,
+    values_of,
+    write_result,
+    write_run,
+)
 
 
 class Elements(HTMLParser):
@@ -69,41 +77,41 @@ def test_the_headline_is_the_smallest_graph_that_keeps_enough(folder):
     assert "99.5 % of the accuracy 79.6 ± 1.0 against 80.0 ± 1.0" in page.text
     assert "99.2 % fewer nodes 8 instead of 1,000" in page.text
     assert "99.2 % fewer bytes 800 B instead of 100.0 kB" in page.text
-    assert "30.0 s to condense paid back after 6 trainings" in page.text
+    assert "30.0 s of CPU time to condense paid back after 6 trainings" in page.text
     assert "toy in 8 nodes" in page.text
     assert "Take the smaller one." in page.text
     assert "gcond compare toy --nodes 8,30" in page.text
 
 
-def run_of(*lines, nodes=1000, stored=100_000) -> Run:
-    return Run("r", {"name": "toy", "nodes": nodes, "bytes": stored}, tuple(lines), (), ())
+def run_of(*lines, nodes=1000, stored=100_000) -> PageRun:
+    return PageRun("r", Comparison(SourceSummary("toy", nodes=nodes, bytes=stored), tuple(lines)))
 
 
 def test_without_enough_accuracy_the_most_accurate_makes_the_headline():
     run = run_of(line("a", 8, 0.5), line("b", 30, 0.7), line("c", 8, 0.99, model="sgc"))
-    assert words.best_line(run)["method"] == "b"
-    assert "most accurate" in words.headline(run).chosen
+    assert run.best_line.method == "b"
+    assert "most accurate" in sentences.headline(run).chosen
 
 
 def test_a_graph_that_grew_is_not_called_smaller():
-    tiles = words.headline(run_of(line("a", 8, 0.79, bytes=150_000.0))).tiles
+    tiles = sentences.headline(run_of(line("a", 8, 0.79, bytes=150_000.0))).tiles
     assert ("1.5 ×", "the bytes") in [(tile.figure, tile.what) for tile in tiles]
     assert "fewer bytes" not in [tile.what for tile in tiles]
 
 
 @given(st.integers(1, 10**9), st.integers(1, 10**9))
 def test_nothing_is_ever_a_hundred_per_cent_smaller(now, before):
-    tile = words._smaller(now, before, "nodes", "")
+    tile = sentences._smaller(now, before, "nodes", "")
     assert not tile.figure.startswith("100") or tile.figure.endswith("×")
 
 
 def test_no_run_that_pays_back_is_not_passed_over_in_silence():
     run = run_of(line("whole", 1000, 0.8, kind="whole"), line("a", 8, 0.79, break_even=None))
-    assert "does not pay back" in words.headline(run).tiles[-1].detail
+    assert "does not pay back" in sentences.headline(run).tiles[-1].detail
 
 
 def test_the_comparison_counts_bytes_and_all_the_seconds(folder):
-    (table,) = words.comparisons(read_runs([folder])[0])
+    (table,) = page_tables.model_tables(read_runs([folder])[0])
     assert [row.method for row in table.rows] == ["whole graph", "random", "gcond", "gcond"]
     best = dict(zip(table.columns, table.rows[2].cells, strict=True))
     assert best == {
@@ -114,8 +122,8 @@ def test_the_comparison_counts_bytes_and_all_the_seconds(folder):
         "test accuracy %": "79.6 ± 1.0",
         "trainings": "20",
         "kept %": "99.5",
-        "to condense": "30.0 s",
-        "to train once": "1.00 s",
+        "CPU to condense": "30.0 s",
+        "CPU to train once": "1.00 s",
         "peak memory": "600.0 MB",
         "paid back after": "6",
         "p against best": "–",
@@ -128,10 +136,11 @@ def test_a_table_a_model_and_no_empty_columns(tmp_path, no_figures):
     scored = dataclasses.replace(graph.provenance, scores=(score(), score(0.7, "sgc")))
     dataclasses.replace(graph, provenance=scored).save(tmp_path / "toy.safetensors")
     (run,) = read_runs([tmp_path / "toy.safetensors"])
-    tables = words.comparisons(run)
+    tables = page_tables.model_tables(run)
     assert [table.model for table in tables] == ["gcn", "sgc"]
     assert "kept %" not in tables[0].columns  # a file does not know the whole graph's accuracy
-    assert dict(zip(tables[0].columns, tables[0].rows[0].cells, strict=True))["to train once"] == "1.50 s"
+    assert dict(zip(tables[0].columns, tables[0].rows[0].cells, strict=True))["CPU to train once"] == "1.50 s"
+    assert dict(zip(tables[0].columns, tables[0].rows[0].cells, strict=True))["CPU to condense"] == "11.0 s"
     assert "80.0 % test accuracy" in Elements(render_page([run])).text
 
 
@@ -143,7 +152,7 @@ def test_files_of_one_source_share_a_section_and_others_do_not(tmp_path, no_figu
     other = dataclasses.replace(other, provenance=dataclasses.replace(other.provenance, source=origin))
     other.save(tmp_path / "c.safetensors")
     runs = read_runs([tmp_path / f"{name}.safetensors" for name in "acb"])
-    assert [[piece.file for piece in run.pieces] for run in runs] == [
+    assert [[each.file for each in run.graphs] for run in runs] == [
         ["a.safetensors", "b.safetensors"],
         ["c.safetensors"],
     ]
@@ -161,24 +170,23 @@ def test_a_file_without_provenance_has_a_page(tmp_path, no_figures):
 
 
 def test_a_search_has_its_section(folder):
-    (folder / "nas.json").write_text(json.dumps(search()))
+    write_result(folder, search())
     page = Elements(render_page(read_runs([folder])))
     assert "3 APPNP architectures were tried" in page.text
-    assert "whole graph 9.00 s hops=6 78.0 ± 0.4" in page.text
+    assert "searched on CPU time best validation % its test accuracy % architecture" in page.text
+    assert "whole graph 9.00 s 77.0 78.0 ± 0.4 hops=6" in page.text
 
 
 def test_a_search_alone_is_a_run(tmp_path, no_figures):
-    (tmp_path / "nas.json").write_text(json.dumps(search()))
+    write_result(tmp_path, search())
     assert "toy: architecture search" in Elements(render_page(read_runs([tmp_path]))).text
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_becomes_markup(name, tmp_path, no_figures):
     usual = Elements(render_page(read_runs([write_run(tmp_path / "usual")]), title="t"))
-    values = comparison([name] * 3, source=name, method=name)
-    values["advice"] = [name]
-    values["failures"] = []
-    run = write_run(tmp_path / "hostile", values, name=name, method=name)
+    found = comparison((name,) * 3, source=name, method=name, advice=(name,))
+    run = write_run(tmp_path / "hostile", found, name=name, method=name)
     page = Elements(render_page(read_runs([run]), title=name))
     assert page.tags == usual.tags
     assert {(tag, attribute) for tag, attribute, _ in page.attributes} == {
@@ -189,7 +197,7 @@ def test_no_name_becomes_markup(name, tmp_path, no_figures):
 
 
 def test_the_data_survives_its_escaping(tmp_path, no_figures):
-    run = write_run(tmp_path / "run", comparison(list(HOSTILE[:3])))
+    run = write_run(tmp_path / "run", comparison(HOSTILE[:3]))
     page = render_page(read_runs([run]))
     (data,) = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
     assert not set("<>&'\u2028") & set(data)
@@ -219,7 +227,7 @@ def test_nothing_is_fetched(folder):
 def test_the_same_runs_give_the_same_page(tmp_path):
     pytest.importorskip("matplotlib")
     folder = write_run(tmp_path / "run")
-    (folder / "nas.json").write_text(json.dumps(search()))
+    write_result(folder, search())
     first = render_page(read_runs([folder]))
     assert render_page(read_runs([folder])) == first
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", first)
@@ -227,7 +235,7 @@ def test_the_same_runs_give_the_same_page(tmp_path):
         "Test accuracy against the number of nodes",
         "How it was learned",
         "Features in two dimensions",
-        "Nodes a class",
+        "Nodes per class",
         "Architectures: accuracy on the condensed and on the whole graph",
     ]
     assert first.count('src="data:image/svg+xml;base64,') == len(captions)
@@ -262,7 +270,7 @@ def weighted_graphs(draw):
 @settings(max_examples=25)
 @given(weighted_graphs())
 def test_counts_at_every_stop_are_those_of_networkx(graph):
-    drawn = drawing.draw(graph)
+    drawn = interactive_view.view_data(graph)
     labels = graph.hard_labels.tolist()
     for delta, pairs, edges, density, isolated, same in drawn["stops"]:
         oracle = nx.Graph()
@@ -281,7 +289,7 @@ def test_counts_at_every_stop_are_those_of_networkx(graph):
 @settings(max_examples=25)
 @given(weighted_graphs())
 def test_the_slider_goes_from_everything_to_nothing(graph):
-    stops = drawing.draw(graph)["stops"]
+    stops = interactive_view.view_data(graph)["stops"]
     assert stops[0][0] == 0
     assert stops[0][2] == graph.num_edges // 2
     assert len(stops) <= 102
@@ -292,7 +300,7 @@ def test_the_slider_goes_from_everything_to_nothing(graph):
 
 def test_one_way_edges_count_one_by_one():
     graph = small(edge_index=torch.tensor([[0, 1, 2], [1, 0, 3]]), edge_weight=torch.tensor([0.5, 0.2, 0.1]))
-    drawn = drawing.draw(graph)
+    drawn = interactive_view.view_data(graph)
     assert drawn["stops"][0][:3] == [0, 2, 3]  # two joined pairs, three edges
     assert drawn["edges"] == [0, 1, 0.5, 2, 3, 0.1]
     assert drawn["stops"][0][3] == pytest.approx(3 / 64, rel=1e-3)
@@ -300,20 +308,22 @@ def test_one_way_edges_count_one_by_one():
 
 def test_equal_weights_leave_nothing_to_slide():
     ends = torch.tensor([[0, 1], [1, 0]])
-    assert [stop[0] for stop in drawing.draw(small(edge_index=ends, edge_weight=torch.ones(2)))["stops"]] == [0.0]
-    assert [stop[:3] for stop in drawing.draw(small(edges=False))["stops"]] == [[0.0, 0, 0]]
+    assert [
+        stop[0] for stop in interactive_view.view_data(small(edge_index=ends, edge_weight=torch.ones(2)))["stops"]
+    ] == [0.0]
+    assert [stop[:3] for stop in interactive_view.view_data(small(edges=False))["stops"]] == [[0.0, 0, 0]]
 
 
 def test_only_the_heaviest_pairs_of_many_are_drawn_and_all_are_counted(monkeypatch):
-    monkeypatch.setattr(drawing, "MOST_PAIRS", 3)
-    drawn = drawing.draw(small())
+    monkeypatch.setattr(interactive_view, "MOST_PAIRS", 3)
+    drawn = interactive_view.view_data(small())
     assert drawn["edges"][2::3] == [0.875, 0.75, 0.625]
     assert (drawn["pairs"], drawn["stops"][0][2]) == (7, 7)
 
 
 def test_soft_labels_show_their_likeliest_class():
     soft = torch.tensor([[0.1, 0.2, 0.7]] * 8)
-    drawn = drawing.draw(small(y=soft), ("a", "b", "c"))
+    drawn = interactive_view.view_data(small(y=soft), ("a", "b", "c"))
     assert drawn["labels"] == [2] * 8
     assert drawn["soft"]
     assert drawn["names"] == ["a", "b", "c"]
@@ -366,12 +376,11 @@ def test_usual_settings_are_not_spelt_out_and_scores_add_their_command():
 
 
 def test_a_command_a_recipe_a_seed_and_a_number_of_runs():
-    unusual = score() | {"recipe": {"epochs": 10, "select": "last"}, "settings": {"hidden": 16}}
-    later = score(model="sgc") | {"seed": 4}
-    longer = score(model="mlp") | {"runs": [0.8] * 5}
-    made = dataclasses.replace(
-        small().provenance, scores=(score(), unusual, later, longer, {**unusual, "model": "sage"}, score(model="appnp"))
-    )
+    unusual = score(recipe={"epochs": 10, "select": "last"}, settings={"hidden": 16})
+    later, longer = score(model="sgc", seed=4), score(model="mlp", runs=(0.8,) * 5)
+    alike = dataclasses.replace(unusual, model="sage")
+    scores = (score(), unusual, later, longer, alike, score(model="appnp"))
+    made = dataclasses.replace(small().provenance, scores=scores)
     start = "gcond evaluate f.safetensors --on toy --models"
     commands = commands_of(made, "f.safetensors")
     assert commands[1:] == [
@@ -390,20 +399,24 @@ def test_a_command_a_recipe_a_seed_and_a_number_of_runs():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda v: v["lines"][0].update(mean=float("nan")), r"lines\.0\.mean: input should be a finite number"),
+        (lambda v: v["lines"][0].update(mean=float("nan")), r"lines\.0\.mean: input should be less than or equal to 1"),
+        (lambda v: v["lines"][0].update(std=float("inf")), r"lines\.0\.std: input should be a finite number"),
         (lambda v: v["lines"][1].update(mean=70.0), r"lines\.1\.mean: input should be less than or equal to 1"),
+        (lambda v: v["lines"][1].update(condense_cpu_seconds=-1), r"lines\.1\.condense_cpu_seconds: input should be"),
+        (lambda v: v["lines"][1].update(mark="good"), r"lines\.1\.mark: input should be 'best', 'tied' or ''"),
         (lambda v: v["lines"][1].pop("ratio"), r"lines\.1\.ratio: field required"),
         (lambda v: v["source"].pop("name"), r"source\.name: field required"),
-        (lambda v: v.update(kind="nas"), r"kind: input should be 'comparison'"),
+        (lambda v: v.update(kind="nas"), r"kind: it is 'nas' and not 'comparison'"),
         (lambda v: v["lines"][0].pop("bytes"), r"lines\.0\.bytes: field required"),
-        (lambda v: v.update(lines="none"), r"lines: input should be a valid list"),
+        (lambda v: v.update(lines="none"), r"lines: input should be a valid tuple"),
         (lambda v: v["lines"][1].update(graphs=["../../x.safetensors"]), "which is outside the run"),
     ],
 )
 def test_a_damaged_comparison_is_refused(change, reason, tmp_path):
-    values = comparison()
+    folder = write_run(tmp_path / "run")
+    values = values_of(comparison())
     change(values)
-    folder = write_run(tmp_path / "run", values)
+    (folder / "comparison.json").write_text(json.dumps(values))
     with pytest.raises(GcondError, match=reason):
         read_runs([folder])
 
@@ -411,29 +424,30 @@ def test_a_damaged_comparison_is_refused(change, reason, tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda v: v["winners"]["whole"].pop("n"), r"winners\.whole\.n: field required"),
+        (lambda v: v["winners"]["whole"].pop("runs"), r"winners\.whole\.runs: field required"),
+        (lambda v: v["winners"]["whole"].update(runs=[]), r"winners\.whole\.runs: tuple should have at least 1 item"),
         (lambda v: v["winners"]["whole"].update(settings={"a": [[1]]}), r"winners\.whole\.settings\.a"),
+        (lambda v: v["architectures"][0].pop("whole"), r"architectures\.0\.whole: field required"),
         (lambda v: v.pop("source"), "source: field required"),
         (lambda v: v["condensed"].update(nodes="many"), r"condensed\.nodes: input should be a valid integer"),
     ],
 )
 def test_a_damaged_search_is_refused(change, reason, tmp_path):
-    values = search()
+    values = values_of(search())
     change(values)
     (tmp_path / "nas.json").write_text(json.dumps(values))
     with pytest.raises(GcondError, match=reason):
         read_runs([tmp_path])
 
 
-def test_what_the_shapes_admit_can_be_drawn(tmp_path):
+def test_what_the_schema_admits_can_be_drawn(tmp_path):
     """Every field that may be left out is left out, and there are no notes of figures that failed."""
     pytest.importorskip("matplotlib")
     least = {"method", "kind", "model", "nodes", "edges", "bytes", "mean", "std", "n", "ratio"}
-    lines = [{key: value for key, value in each.items() if key in least} for each in comparison()["lines"]]
-    nas = search()
-    nas = {"model": "m", "source": {"name": ""}, "architectures": nas["architectures"], "winners": nas["winners"]}
-    for each in nas["architectures"][1:]:
-        del each["whole"]
+    lines = [{key: value for key, value in each.items() if key in least} for each in values_of(comparison())["lines"]]
+    needed = {"condensed", "grid", "recipe", "condensed_epochs", "seed", "architectures"}
+    nas = {key: value for key, value in values_of(search()).items() if key in needed}
+    nas |= {"model": "m", "source": {"name": ""}, "condensed": {"nodes": 8, "edges": 7, "bytes": 800}}
     (tmp_path / "comparison.json").write_text(json.dumps({"source": {"name": ""}, "lines": lines}))
     (tmp_path / "nas.json").write_text(json.dumps(nas))
     page = render_page(read_runs([tmp_path]))
@@ -459,17 +473,18 @@ def test_graphs_that_are_gone_are_said(folder):
     (folder / "graphs/gcond-30.safetensors").unlink()
     (run,) = read_runs([folder])
     assert run.notes == ("1 graph of this run is no longer in its folder.",)
-    assert len(run.pieces) == 2
+    assert len(run.graphs) == 2
 
 
 def test_a_damaged_graph_gives_way_to_the_next_seed(tmp_path, no_figures):
-    values = comparison()
-    values["lines"][3]["graphs"] = ["graphs/a\0b", "graphs/cut.safetensors", "graphs/gcond-30.safetensors"]
-    folder = write_run(tmp_path / "run", values)
+    names = ("graphs/a\0b", "graphs/cut.safetensors", "graphs/gcond-30.safetensors")
+    *others, last = comparison().lines
+    found = comparison(lines=(*others, dataclasses.replace(last, graphs=names)))
+    folder = write_run(tmp_path / "run", found)
     whole = (folder / "graphs/gcond-30.safetensors").read_bytes()
     (folder / "graphs/cut.safetensors").write_bytes(whole[: len(whole) // 2])
     (run,) = read_runs([folder])
-    assert [piece.file for piece in run.pieces] == [
+    assert [each.file for each in run.graphs] == [
         "graphs/random-8.safetensors",
         "graphs/gcond-8.safetensors",
         "graphs/gcond-30.safetensors",
@@ -482,8 +497,8 @@ def test_a_damaged_graph_gives_way_to_the_next_seed(tmp_path, no_figures):
 
 
 def test_a_comparison_of_which_nothing_worked_says_why(tmp_path, no_figures):
-    failures = [{"what": "gcond, 8 nodes, seed 0", "error": "out of memory"}]
-    (tmp_path / "comparison.json").write_text(json.dumps(comparison() | {"lines": [], "failures": failures}))
+    failures = (Failure("gcond, 8 nodes, seed 0", "out of memory"),)
+    write_result(tmp_path, comparison(lines=(), failures=failures))
     page = Elements(render_page(read_runs([tmp_path])))
     assert "No condensed graph came of toy ." in page.text
     assert "toy: comparison" in page.text
@@ -491,43 +506,42 @@ def test_a_comparison_of_which_nothing_worked_says_why(tmp_path, no_figures):
 
 
 def test_a_search_says_what_it_could_not_train(tmp_path, no_figures):
-    failures = [{"what": "appnp (hops=8) on whole, seed 0", "error": "out of memory"}]
-    values = search() | {"grid": {"hops": [2, 4, 6, 8], "hidden": [16]}, "failures": failures}
-    (tmp_path / "nas.json").write_text(json.dumps(values))
+    failures = (Failure("appnp (hops=8) on whole, seed 0", "out of memory"),)
+    found = search(grid={"hops": [2, 4, 6, 8], "hidden": [16]}, failures=failures)
+    write_result(tmp_path, found)
     text = Elements(render_page(read_runs([tmp_path]))).text
     assert "3 of 4 APPNP architectures were trained on both graphs" in text
     assert "appnp (hops=8) on whole, seed 0 : out of memory" in text
-    values |= {"architectures": [], "winners": {}, "pearson": None, "seconds": {}}
-    (tmp_path / "nas.json").write_text(json.dumps(values))
+    write_result(tmp_path, dataclasses.replace(found, architectures=(), winners={}))
     text = Elements(render_page(read_runs([tmp_path]))).text
     assert "0 of 4 APPNP architectures were trained" in text
     assert "Not everything worked" in text
 
 
-def test_a_winner_of_a_single_run_has_no_deviation():
-    values = search()
-    values["winners"]["whole"] = values["winners"]["whole"] | {"n": 1, "std": 0.0}
-    _, rows = words.search_facts(values)
-    assert [row[-1] for row in rows] == ["78.0 ± 0.4", "78.0"]
+def test_a_winner_of_a_single_run_has_no_deviation(tmp_path, no_figures):
+    winners = {**search().winners, "whole": Winner({"hops": 6}, (0.78,))}
+    write_result(tmp_path, search(winners=winners))
+    text = Elements(render_page(read_runs([tmp_path]))).text
+    assert "condensed graph 1.20 s 76.0 78.0 ± 0.4 hops=6 whole graph 9.00 s 77.0 78.0 hops=6" in text
 
 
 def test_an_unusual_training_is_said_in_the_headline_and_in_the_table(tmp_path, no_figures):
     graph = small()
-    unusual = score() | {"recipe": {"epochs": 10}}
+    unusual = score(recipe={"epochs": 10})
     made = dataclasses.replace(graph.provenance, scores=(unusual, score(0.7)))
     dataclasses.replace(graph, provenance=made).save(tmp_path / "toy.safetensors")
     (run,) = read_runs([tmp_path / "toy.safetensors"])
-    assert "trained on them with epochs=10 gets 80.0 %" in "".join(words.headline(run).sentence)
-    (table,) = words.comparisons(run)
+    assert "trained on them with epochs=10 gets 80.0 %" in "".join(sentences.headline(run).sentence)
+    (table,) = page_tables.model_tables(run)
     assert table.columns[-1] == "trained with"
     assert [row.cells[-1] for row in table.rows] == ["epochs=10", "–"]
     assert table.rows[0].kind == "learned"
 
 
 def test_a_recipe_of_a_comparison_is_told_where_it_differs(tmp_path, no_figures):
-    folder = write_run(tmp_path / "run", comparison() | {"recipe": {"epochs": "10", "lr": "0.01"}})
+    folder = write_run(tmp_path / "run", comparison(recipe={"epochs": 10, "lr": 0.01}))
     (run,) = read_runs([folder])
-    assert {tuple(each["changes"].items()) for each in run.lines} == {(("epochs", 10),)}  # 0.01 is usual
+    assert {tuple(each.changes.items()) for each in run.comparison.lines} == {(("epochs", 10),)}  # 0.01 is usual
     assert "trained on them with epochs=10" in Elements(render_page([run])).text
 
 
@@ -537,15 +551,16 @@ def test_the_kind_of_a_file_is_its_methods(tmp_path):
         made = dataclasses.replace(graph.provenance, scores=(score(),))
         dataclasses.replace(graph, provenance=made).save(tmp_path / f"{method}.safetensors")
     (run,) = read_runs(sorted(tmp_path.iterdir()))
-    kinds = {each["method"]: each["kind"] for each in run.lines}
+    kinds = {each.method: each.kind for each in run.comparison.lines}
     assert kinds == {"random": "selected", "coarsening": "merged", "gcond": "learned", "from elsewhere": ""}
 
 
 def test_control_characters_and_halves_of_letters_are_cleaned_out(tmp_path, no_figures):
     name = "a\x00b\x1b[31m\u202ec\ud800"
-    values = comparison([name] * 3, source=name, method=name) | {"advice": [name], "command": name}
-    values["failures"] = [{"what": name, "error": name}]
-    folder = write_run(tmp_path / "run", values)
+    failures = (Failure(name, name),)
+    found = comparison((name,) * 3, source=name, method=name, advice=(name,), command=name, failures=failures)
+    folder = write_run(tmp_path / "run", found)
+    write_result(folder, search(model=name, failures=failures, command=name))
     (run,) = read_runs([folder])
     page = render_page([run], title=name)
     page.encode()
@@ -555,8 +570,8 @@ def test_control_characters_and_halves_of_letters_are_cleaned_out(tmp_path, no_f
     other = small(name="a\x07b", class_names=("x\x07", "", "z"))
     other.save(tmp_path / "f\x07.safetensors")
     (run,) = read_runs([tmp_path / "f\x07.safetensors"])
-    assert (run.source["name"], run.pieces[0].file, run.class_names[0]) == ("a b", "f .safetensors", "x ")
-    assert drawing.draw(run.pieces[0].graph)["names"] == ["x", "class 1", "z"]
+    assert (run.source.name, run.graphs[0].file, run.class_names[0]) == ("a b", "f .safetensors", "x ")
+    assert interactive_view.view_data(run.graphs[0].graph)["names"] == ["x", "class 1", "z"]
 
 
 def test_names_stand_isolated_from_the_words_around_them(folder):

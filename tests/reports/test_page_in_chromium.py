@@ -14,9 +14,8 @@ import pytest
 import torch
 
 from gcond.reports.display_names import clean
-from gcond.reports.page import graph_data as drawing
-from gcond.reports.page import read_runs, render_page
-from reports.runfolder import HOSTILE, comparison, search, small, write_run
+from gcond.reports.page import interactive_view, read_runs, render_page
+from reports.sample_runs import HOSTILE, comparison, search, small, write_result, write_run
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("selenium", reason="selenium is not installed")
@@ -55,8 +54,8 @@ def browser() -> Iterator[Chrome]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Path:
     """With figures, where matplotlib is there: their pictures must get past the policy too."""
-    folder = write_run(tmp_path_factory.mktemp("page") / "run", comparison(["red", "green", "blue"]))
-    (folder / "nas.json").write_text(json.dumps(search()))
+    folder = write_run(tmp_path_factory.mktemp("page") / "run", comparison(("red", "green", "blue")))
+    write_result(folder, search())
     path = folder / "page.html"
     path.write_text(render_page(read_runs([folder])), encoding="utf-8")
     return path
@@ -250,7 +249,7 @@ def test_the_table_says_the_same_as_the_picture(browser, page):
 
 def test_of_many_edges_a_node_counts_those_that_are_drawn(browser, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gcond.reports.figures", None)
-    monkeypatch.setattr(drawing, "MOST_PAIRS", 1)
+    monkeypatch.setattr(interactive_view, "MOST_PAIRS", 1)
     ends = torch.tensor([[0, 1, 2], [1, 0, 0]])
     small(edge_index=ends, edge_weight=torch.tensor([0.5, 0.2, 0.1])).save(tmp_path / "directed.safetensors")
     path = tmp_path / "cut.html"
@@ -329,8 +328,8 @@ def test_names_are_shown_and_never_run(name, browser, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gcond.reports.figures", None)
     pages = {}
     for kind, text in (("usual", "usual"), ("hostile", name)):
-        values = comparison([text, "b", "c"], source=text, method=text) | {"advice": [text]}
-        run = write_run(tmp_path / kind, values, name=text, method=text)
+        found = comparison((text, "b", "c"), source=text, method=text, advice=(text,))
+        run = write_run(tmp_path / kind, found, name=text, method=text)
         pages[kind] = tmp_path / f"{kind}.html"
         pages[kind].write_text(render_page(read_runs([run]), title=text), encoding="utf-8")
     elements = {}

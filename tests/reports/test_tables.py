@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from gcond.condensed.score import Score
+from gcond.graph.statistics import Statistics
+from gcond.reports.comparison_table import comparison_table, failure_lines, legend
+from gcond.reports.reproduction_table import reproduction_table
+from gcond.reports.search_table import search_tables
 from gcond.reports.tables import Table, accuracy, assignments, facts, score_table, seconds, size, statistics_table
+from gcond.results import Failure, Figure, ReproducedRow, Reproduction, SourceSummary
+from reports.sample_runs import comparison, line, search
 
 
 def drawn(table, width=200):
     stream = io.StringIO()
     Console(file=stream, width=width).print(table.rich())
     return stream.getvalue()
+
+
+def scored(std, runs):
+    return Score("gcn", {}, {}, 0.7123, std, runs, val_mean=0.69, cpu_seconds=1.0)
 
 
 def test_markdown():
@@ -31,17 +43,17 @@ def test_a_row_of_the_wrong_length_is_a_bug():
 
 
 def test_scores_in_per_cent():
-    score = {"model": "gcn", "mean": 0.7123, "std": 0.0041, "runs": [0.7, 0.72], "val_mean": 0.69}
+    score = scored(0.0041, (0.7, 0.72))
     assert score_table([score]).rows == (("gcn", "71.2 ± 0.4", "2", "69.0"),)
 
 
 def test_one_run_has_no_deviation():
-    score = {"model": "gcn", "mean": 0.7123, "std": 0.0, "runs": [0.7123], "val_mean": 0.69}
+    score = scored(0.0, (0.7123,))
     assert score_table([score]).rows == (("gcn", "71.2", "1", "69.0"),)
 
 
 def test_scores_say_their_settings_where_there_are_any():
-    score = {"model": "gcn", "mean": 0.7123, "std": 0.0041, "runs": [0.7, 0.72], "val_mean": 0.69}
+    score = scored(0.0041, (0.7, 0.72))
     assert score_table([score, score], settings=[{}, {}]) == score_table([score, score])
     table = score_table([score, score], settings=[{"hidden": 16, "layers": 3}, {}])
     assert table.columns[-1] == "settings"
@@ -64,13 +76,23 @@ def test_a_tight_table_has_single_spaces():
 
 
 def test_what_is_not_known_is_left_open():
-    table = statistics_table({"small": {"nodes": 7, "homophily": None}, "large": {"nodes": 2708, "density": 0.0015}})
-    assert table.columns == ("", "small", "large")
+    small = Statistics(7, 0, 0, 4, 3, density=0.0, homophily=None, class_nodes=(1, 2, 4), bytes=140)
+    large = SourceSummary("large", nodes=2708, bytes=1000)
+    table = statistics_table({"small": small, "large": large, "unknown": None})
+    assert table.columns == ("", "small", "large", "unknown")
     assert {row[0]: row[1:] for row in table.rows} == {
-        "nodes": ("7", "2,708"),
-        "density": ("–", "0.15 %"),
-        "homophily": ("–", "–"),
+        "nodes": ("7", "2,708", "–"),
+        "edges": ("0", "–", "–"),
+        "features": ("4", "–", "–"),
+        "classes": ("3", "–", "–"),
+        "density": ("0.00 %", "–", "–"),
+        "homophily": ("–", "–", "–"),
+        "labelled nodes per class": ("1 to 4", "–", "–"),
+        "storage": ("140 B", "1.0 kB", "–"),
     }
+    (edges,) = [row for row in statistics_table({"x": replace(small, listed_edges=9)}).rows if "listed" in row[0]]
+    assert edges == ("edges as listed", "9")
+    assert [row[0] for row in statistics_table({"large": large}).rows] == ["nodes", "storage"]
 
 
 def test_facts_leave_empty_ones_out():
@@ -112,3 +134,75 @@ def test_text_stays_text_in_markdown_and_latex():
         r"\bottomrule",
         r"\end{tabular}",
     ]
+
+
+def cells(table, row=0):
+    return dict(zip(table.columns, table.rows[row], strict=True))
+
+
+def test_a_comparison_says_where_its_times_are_cpu_seconds():
+    table = comparison_table(comparison())
+    assert table.title == "toy: 1 graph × 20 runs each, gcn"
+    assert cells(table, 0) | {"make CPU": "–", "train CPU": "6.00 s", "pays from": "–"} == cells(table, 0)
+    assert cells(table, 2) == {
+        "method": "gcond",
+        "nodes": "8",
+        "": "●",
+        "accuracy %": "79.6 ± 1.0",
+        "n": "20",
+        "kept %": "99.5",
+        "edges": "7",
+        "storage": "800 B",
+        "make CPU": "30.0 s",
+        "train CPU": "1.00 s",
+        "memory": "600.0 MB",
+        "pays from": "training 6",
+    }
+    assert "CPU seconds" in legend(comparison())
+
+
+def test_a_comparison_of_several_models_leaves_open_what_it_does_not_know():
+    unknown = {"kept": None, "condense_cpu_seconds": None, "train_cpu_seconds": None, "peak_rss_mb": None}
+    lines = (line("a", 8, 0.5, break_even=None), line("a", 8, 0.5, model="sgc", n=1, **unknown))
+    table = comparison_table(comparison(lines=lines, models=("gcn", "sgc")))
+    assert (table.columns[0], table.title) == ("model", "toy: 1 graph × 20 runs each")
+    assert cells(table)["pays from"] == "never"
+    assert table.rows[1] == ("sgc", "a", "8", "", "50.0", "1", "–", "7", "800 B", "–", "–", "–", "–")
+
+
+def test_failures_have_a_line_each():
+    assert failure_lines([Failure("gcond, seed 0", "out of memory")]) == ["failed: gcond, seed 0: out of memory"]
+
+
+def test_a_search_in_two_tables():
+    winners, said = search_tables(search(failures=(Failure("a", "b"),)), "folder")
+    assert winners.title == "3 architectures of appnp on toy"
+    assert winners.rows == (
+        ("condensed graph", "1.20 s", "76.0", "78.0 ± 0.4", "hops=6"),
+        ("whole graph", "9.00 s", "77.0", "78.0 ± 0.4", "hops=6"),
+    )
+    assert winners.columns[1] == "CPU time"
+    assert said.rows == (
+        ("Pearson correlation", "1.00"),
+        ("Spearman correlation", "1.00"),
+        ("failures", "1"),
+        ("wrote", "folder"),
+    )
+    winners, said = search_tables(search(architectures=(), winners={}))
+    assert winners.rows[0] == ("condensed graph", "0.00 s", "–", "–", "–")
+    assert said.rows == (("Pearson correlation", "–"), ("Spearman correlation", "–"))
+
+
+def test_ours_beside_the_papers_figure():
+    rows = (
+        ReproducedRow(("gcond",), Figure(80.12, 0.51), 50, Figure(79.8, 1.3), dataset="cora"),
+        ReproducedRow(("gcond",), None, 0, Figure(0.15), digits=2, dataset="cora"),
+        ReproducedRow(("mine",), Figure(1234.5), 1, None, dataset="cora"),
+    )
+    table = reproduction_table(Reproduction("main", "Accuracy", ("method",), 1, "gcond", 5, 10, rows))
+    assert table.columns == ("data set", "method", "ours", "n", "paper", "difference")
+    assert table.rows == (
+        ("cora", "gcond", "80.1 ± 0.5", "50", "79.8 ± 1.3", "+0.3"),
+        ("cora", "gcond", "–", "0", "0.15", "–"),
+        ("cora", "mine", "1,234.5", "1", "–", "–"),
+    )

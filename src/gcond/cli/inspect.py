@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from gcond.cli.voice import Voice
     from gcond.condensed.condensed_graph import CondensedGraph
     from gcond.condensed.provenance import Provenance
+    from gcond.condensed.score import Score
     from gcond.graph.source_graph import SourceGraph
+    from gcond.graph.statistics import Statistics
+    from gcond.results.source_summary import SourceSummary
 
 
 def command(
@@ -83,31 +86,45 @@ def _show_source(file: Path, graph: SourceGraph, voice: Voice) -> None:
 
 def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | None, voice: Voice) -> None:
     from gcond.reports.tables import score_table, statistics_table
+    from gcond.results.source_summary import SourceSummary
 
-    provenance = graph.provenance
-    found = graph.statistics
-    original = source.statistics.to_json() if source is not None else _from_provenance(provenance)
+    provenance, found = graph.provenance, graph.statistics
+    remembered = SourceSummary.remembered(provenance) if provenance is not None else None
+    original = source.statistics if source is not None else remembered
     reduction = {
-        key: 1 - found.to_json()[key] / original[key] for key in ("nodes", "bytes") if original and original.get(key)
+        what: 1 - getattr(found, what) / before
+        for what in ("nodes", "bytes")
+        if original is not None and (before := getattr(original, what))
     }
     payload: dict[str, Any] = {"file": str(file), "kind": "condensed", "sha256": graph.sha256}
     payload |= _payload(provenance)
-    payload |= {"statistics": found.to_json(), "source_statistics": original, "reduction": reduction}
+    payload |= {"statistics": found.to_json(), "source_statistics": _counts(original), "reduction": reduction}
 
-    name = source.name if source is not None else (provenance.source.get("name", "source") if provenance else "source")
-    columns: dict[str, Any] = {"condensed": found} | ({str(name): original} if original else {})
+    name = (source.name if source is not None else remembered.name if remembered is not None else "") or "source"
+    columns: dict[str, Statistics | SourceSummary] = {"condensed": found}
+    columns |= {name: original} if original is not None else {}
     shown = [_about(file, graph, reduction).rich(), statistics_table(columns).rich()]
     if provenance is not None and provenance.scores:
         shown.append(score_table(provenance.scores, "scores", distinctions(provenance.scores)).rich())
     voice.result(payload, *shown)
 
 
-def distinctions(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _counts(original: Statistics | SourceSummary | None) -> dict[str, Any] | None:
+    """The source's statistics; as many as the file remembers where the source itself is not at hand."""
+    from gcond.results.source_summary import SourceSummary
+
+    if not isinstance(original, SourceSummary):
+        return original.to_json() if original is not None else None
+    counts = {key: getattr(original, key) for key in ("nodes", "edges", "features", "bytes", "classes")}
+    return {key: value for key, value in counts.items() if value is not None}
+
+
+def distinctions(scores: Sequence[Score]) -> list[dict[str, Any]]:
     """Of each score the settings that are not usual, or in which scores of the same model differ."""
-    used = [{**score["settings"], **score["recipe"], "source": str(score.get("source", ""))[:12]} for score in scores]
+    used = [{**score.settings, **score.recipe, "source": score.source[:12]} for score in scores]
     found = []
     for score, own in zip(scores, used, strict=True):
-        others = [other for rival, other in zip(scores, used, strict=True) if rival["model"] == score["model"]]
+        others = [other for rival, other in zip(scores, used, strict=True) if rival.model == score.model]
         unusual = changed(score)
         telling = (
             key for key in own if key in unusual or any(key not in other or other[key] != own[key] for other in others)
@@ -122,14 +139,6 @@ def _payload(provenance: Provenance | None) -> dict[str, Any]:
     values = provenance.to_json()
     values["transform"] = provenance.transform.get("kind")  # its statistics are as long as the feature list
     return values
-
-
-def _from_provenance(provenance: Provenance | None) -> dict[str, Any] | None:
-    """As much of the source's statistics as the file remembers."""
-    if provenance is None:
-        return None
-    known = {key: provenance.source[key] for key in ("nodes", "edges", "features", "bytes") if key in provenance.source}
-    return known | {"classes": provenance.num_classes}
 
 
 def _ancestors(provenance: Provenance) -> Iterator[str]:
@@ -157,8 +166,9 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
     if p is None:
         return facts(about | {"provenance": "none: it was not made by gcond condense", "reduction": smaller})
     # Files of other makers may leave parts of the cost or the budget out.
-    time, memory, ratio = p.cost.get("wall_seconds"), p.cost.get("peak_rss_mb"), p.budget.get("ratio")
-    cost = [seconds(time)] if time is not None else []
+    wall, cpu, memory = p.cost.get("wall_seconds"), p.cost.get("cpu_seconds"), p.cost.get("peak_rss_mb")
+    ratio = p.budget.get("ratio")
+    cost = [f"{seconds(time)} {kind} time" for time, kind in ((wall, "wall"), (cpu, "CPU")) if time is not None]
     cost += [f"{memory:,.0f} MB at most"] if memory is not None else []
     return facts(
         about

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from cyclopts import Parameter
 
 from gcond.cli.common_options import DEFAULTS, Common, whole_number
 from gcond.config.registry import suggest
 from gcond.errors import GcondError
-from gcond.results.run_folder import COMPARISON, SEARCH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from gcond.cli.voice import Voice
 
+T = TypeVar("T")
+
 OF_A_FILE = ("graph", "embedding", "threshold", "curves", "balance")
-OF_A_RUN = {"budget": COMPARISON, "architectures": SEARCH}
+# Each is drawn from a file of the run folder, which a command wrote.
+OF_A_RUN = {"budget": ("comparison.json", "compare"), "architectures": ("nas.json", "nas")}
 KINDS = (*OF_A_FILE, *OF_A_RUN)
 # What people may ask for, and what matplotlib could write, but these figures are not tested in.
 _OTHER_FORMATS = (".pdf", ".eps", ".ps", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp")
@@ -199,7 +201,7 @@ def _check(asked: _Asked, subjects: list[_Subject]) -> None:
             if name in OF_A_RUN and not runs:
                 raise GcondError(
                     f"figure '{name}' is of a run, and '{subjects[0].path}' is a file: give a folder with "
-                    f"{OF_A_RUN[name]} in it"
+                    f"{OF_A_RUN[name][0]} in it"
                 )
     if asked.by_name and "threshold" in asked.kinds and asked.on is None:
         raise GcondError("figure 'threshold' trains on the graph and tests on its source: add --on SOURCE")
@@ -221,31 +223,32 @@ def _check_targets(plan: list[_Planned]) -> None:
         raise GcondError(f"'{plan[0].target}' has room for one figure: name one with --kind, or give a folder with -o")
 
 
-def _of_run(folder: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]]]:
+def _of_run(path: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]]]:
+    from gcond.results.run_folder import RunFolder
+
+    folder = RunFolder(path)
+
     def budget() -> Figure:
         from gcond.reports.figures.accuracy_by_budget import budget_figure
-        from gcond.reports.page.shapes import Comparison, read_json
 
-        return budget_figure(read_json(_run_file(folder, "budget"), Comparison))
+        return budget_figure(_there(folder.comparison(), path, "budget"))
 
     def architectures() -> Figure:
         from gcond.reports.figures.architecture_agreement import architectures_figure
-        from gcond.reports.page.shapes import Search, read_json
 
-        return architectures_figure(read_json(_run_file(folder, "architectures"), Search))
+        return architectures_figure(_there(folder.search(), path, "architectures"))
 
     makers = {"budget": budget, "architectures": architectures}
     wanted = [name for name in OF_A_RUN if name in asked.kinds]
     # A run is of compare or of nas: that it lacks the other's file is nothing to speak of.
-    return [(name, makers[name]) for name in wanted if asked.by_name or (folder / OF_A_RUN[name]).exists()]
+    return [(name, makers[name]) for name in wanted if asked.by_name or (path / OF_A_RUN[name][0]).exists()]
 
 
-def _run_file(folder: Path, kind: str) -> Path:
-    path = folder / OF_A_RUN[kind]
-    if not path.is_file():
-        maker = {"budget": "compare", "architectures": "nas"}[kind]
-        raise GcondError(f"'{folder}' has no {path.name}: give the folder of a gcond {maker}")
-    return path
+def _there(found: T | None, path: Path, kind: str) -> T:
+    if found is None:
+        file, maker = OF_A_RUN[kind]
+        raise GcondError(f"'{path}' has no {file}: give the folder of a gcond {maker}")
+    return found
 
 
 def _of_file(path: Path, asked: _Asked, common: Common, voice: Voice) -> list[tuple[str, Callable[[], Figure]]]:

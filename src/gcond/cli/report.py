@@ -13,7 +13,7 @@ from gcond.errors import GcondError
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
     from gcond.graph.source_graph import SourceGraph
-    from gcond.reports.page import Run
+    from gcond.reports.page import PageRun
 
 
 def command(
@@ -45,7 +45,7 @@ def command(
     data = text.encode()
     with atomic_path(out) as temporary:
         temporary.write_bytes(data)
-    graphs = sum(len(run.pieces) for run in found)
+    graphs = sum(len(run.graphs) for run in found)
     voice.result({"out": str(out), "runs": len(found), "graphs": graphs, "bytes": len(data)}, _said(out, len(data)))
 
 
@@ -64,16 +64,16 @@ def _check_out(out: Path, runs: list[Path]) -> None:
         raise GcondError(f"'{out}' is not a page: give a name that ends in .html with -o")
 
 
-def _source(runs: list[Run], on: str, common: Common, voice: Voice) -> SourceGraph:
+def _source(runs: list[PageRun], on: str, common: Common, voice: Voice) -> SourceGraph:
     """The graph ``on`` as the first run read it; if it is no run's source, it is said."""
-    pieces = [piece.graph for run in runs for piece in run.pieces]
-    made = next((graph.provenance for graph in pieces if graph.provenance is not None), None)
+    shown = [each.graph for run in runs for each in run.graphs]
+    made = next((graph.provenance for graph in shown if graph.provenance is not None), None)
     graph = common.load(
         on,
         voice,
         setting=made.setting if made is not None else None,
         directed=made.directed if made is not None else False,
     )
-    if not any(run.source.get("sha256") in (None, "", graph.sha256) for run in runs):
+    if not any(run.source.sha256 in ("", graph.sha256) for run in runs):
         voice.warn(f"no run is of '{graph.name}' as it is now, so the page shows nothing of it")
     return graph

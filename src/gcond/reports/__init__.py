@@ -1,1 +1,1 @@
-"""Results as tables, for the terminal and for documents."""
+"""Results as tables, figures and a page, for people to read."""

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from gcond.condensed.condensed_graph import CondensedGraph
+
+T = TypeVar("T")
 
 
 def clean(text: str) -> str:
     """``text`` without control characters, reversed directions and halves of letters, each of which becomes a space."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def cleaned(value: T) -> T:
+    """``value`` with every text in it cleaned, at any depth of collections and dataclasses; tensors stay."""
+    found: Any = value
+    if isinstance(value, str):
+        found = clean(value)
+    elif isinstance(value, list | tuple):
+        found = type(value)(cleaned(part) for part in value)
+    elif isinstance(value, dict):
+        found = {cleaned(key): cleaned(part) for key, part in value.items()}
+    elif isinstance(value, CondensedGraph):
+        found = dataclasses.replace(value, provenance=cleaned(value.provenance))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        texts = {field.name: cleaned(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        found = dataclasses.replace(value, **texts)
+    return found
 
 
 def class_labels(names: Sequence[str], count: int) -> list[str]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+from gcond.graph.statistics import Statistics
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from gcond.graph.statistics import Statistics
+    from gcond.condensed.score import Score
+    from gcond.results.source_summary import SourceSummary
 
 MISSING = "–"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A heading a column and cells of plain text."""
+    """A heading for each column and cells of plain text."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -69,23 +72,13 @@ class Table:
         return "\n".join([*caption, *lines, r"\end{tabular}"])
 
 
-def score_table(
-    scores: Sequence[Mapping[str, Any]], title: str = "", settings: Sequence[Mapping[str, Any]] = ()
-) -> Table:
-    """Model, test accuracy, runs and validation accuracy of each score (:class:`~gcond.evaluation.evaluate.Score`).
+def score_table(scores: Sequence[Score], title: str = "", settings: Sequence[Mapping[str, Any]] = ()) -> Table:
+    """Model, test accuracy, runs and validation accuracy of each score.
 
-    ``settings``, one mapping a score, are what there is to say about how each came about; without any of
+    ``settings``, one mapping for each score, are what there is to say about how it came about; without any of
     them there is no such column.
     """
-    rows = tuple(
-        (
-            s["model"],
-            accuracy(s["mean"], s["std"] if len(s["runs"]) > 1 else None),
-            str(len(s["runs"])),
-            percent(s["val_mean"]),
-        )
-        for s in scores
-    )
+    rows = tuple((s.model, accuracy(s.mean, s.spread), str(len(s.runs)), percent(s.val_mean)) for s in scores)
     columns = ("model", "test accuracy %", "runs", "validation %")
     if not any(settings):
         return Table(columns, rows, title)
@@ -93,9 +86,9 @@ def score_table(
     return Table((*columns, "settings"), longer, title, words=(0, len(columns)))
 
 
-def statistics_table(columns: Mapping[str, Statistics | Mapping[str, Any] | None], title: str = "") -> Table:
+def statistics_table(columns: Mapping[str, Statistics | SourceSummary | None], title: str = "") -> Table:
     """Graphs side by side, a column each; what is not known of one is left out there."""
-    known = {name: _values(statistics) for name, statistics in columns.items()}
+    known = {name: _known(found) for name, found in columns.items()}
     rows = tuple(
         (label, *(show(values[key]) if values.get(key) is not None else MISSING for values in known.values()))
         for label, key, show in _STATISTICS
@@ -118,18 +111,23 @@ def accuracy(mean: float, std: float | None) -> str:
     return percent(mean) if std is None else f"{percent(mean)} ± {percent(std)}"
 
 
+def count(number: int, what: str) -> str:
+    """``1 graph``, ``1,000 graphs``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def assignments(settings: Mapping[str, Any]) -> str:
     """``hidden=16, layers=3``."""
     return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
-def size(count: float) -> str:
+def size(number: float) -> str:
     """Bytes in the largest unit of 1000 that leaves a number: ``14.9 MB``."""
     for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"
 
 
 def seconds(duration: float) -> str:
@@ -159,17 +157,18 @@ _STATISTICS = (
     ("classes", "classes", _whole),
     ("density", "density", _density),
     ("homophily", "homophily", "{:.2f}".format),
-    ("labelled nodes a class", "class_nodes", _classes),
+    ("labelled nodes per class", "class_nodes", _classes),
     ("storage", "bytes", size),
 )
 
 
-def _values(statistics: Statistics | Mapping[str, Any] | None) -> dict[str, Any]:
-    if statistics is None:
-        return {}
-    values = dict(statistics) if isinstance(statistics, Mapping) else statistics.to_json()
-    if values.get("listed_edges") == values.get("edges"):
-        values.pop("listed_edges", None)  # nothing that the line above does not say
+def _known(found: Statistics | SourceSummary | None) -> dict[str, Any]:
+    """What there is to show; of a source that a file only remembers, as much as it does."""
+    values = asdict(found) if found is not None else {}
+    if not isinstance(found, Statistics):
+        return {key: value for key, value in values.items() if value not in (None, ())}
+    if found.listed_edges == found.edges:
+        del values["listed_edges"]  # nothing that the line above does not say
     return values
 
 

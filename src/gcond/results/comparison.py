@@ -96,4 +96,4 @@ class Comparison:
 
     @classmethod
     def load(cls, folder: Path) -> Comparison:
-        return read_json(folder / COMPARISON, cls)
+        return read_json(folder / COMPARISON, cls, "comparison")

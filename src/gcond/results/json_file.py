@@ -22,16 +22,25 @@ def write_json(path: Path, kind: str, values: dict[str, Any]) -> Path:
     return path
 
 
-def read_json(path: Path, shape: type[T]) -> T:
-    """The dataclass ``shape`` that ``path`` holds; what a later gcond added is passed over."""
+def read_json(path: Path, shape: type[T], kind: str = "") -> T:
+    """The dataclass ``shape`` that ``path`` holds; what a later gcond added is passed over.
+
+    With ``kind``, a file that says to hold another is refused.
+    """
     try:
-        return TypeAdapter(shape).validate_json(path.read_bytes())
+        values = json.loads(path.read_text(encoding="utf-8"))
+        found = values.get("kind", kind) if isinstance(values, dict) else kind
+        if not kind or found == kind:
+            return TypeAdapter(shape).validate_python(values)
+        reason = f"kind: it is {found!r} and not {kind!r}"
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        reason = "it is not JSON" if first["type"] == "json_invalid" else f"{where}: {_lower_first(first['msg'])}"
+        where = ".".join(str(part) for part in first["loc"]) or "the whole"
+        reason = f"{where}: {_lower_first(first['msg'])}"
     except OSError as error:
         reason = error.strerror or str(error)
+    except (ValueError, RecursionError):
+        reason = "it is not JSON"
     raise GcondError(f"'{path}' cannot be read ({reason}): let gcond write it again")
 
 

@@ -79,4 +79,4 @@ class Reproduction:
 
     @classmethod
     def load(cls, path: Path) -> Reproduction:
-        return read_json(path, cls)
+        return read_json(path, cls, "reproduction")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 from gcond.condensed.condensed_graph import CondensedGraph
@@ -24,9 +25,17 @@ class RunFolder:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else Path(path)
-        self.trials: RowLog[Trial] = RowLog(self._file("trials.jsonl"), Trial, "trial")
-        self.timings: RowLog[Timing] = RowLog(self._file("timings.jsonl"), Timing, "timing")
         self.claims = Claims(self._file(".claims"))
+
+    @cached_property
+    def trials(self) -> RowLog[Trial]:
+        """Every training, read when it is first asked for."""
+        return RowLog(self._file("trials.jsonl"), Trial, "trial")
+
+    @cached_property
+    def timings(self) -> RowLog[Timing]:
+        """How long one training takes."""
+        return RowLog(self._file("timings.jsonl"), Timing, "timing")
 
     @property
     def graphs(self) -> Path | None:
@@ -51,6 +60,20 @@ class RunFolder:
     def keep_graph(self, name: str, small: CondensedGraph) -> None:
         if self.graphs is not None:
             small.save(self.graphs / name)
+
+    def graph_file(self, name: str) -> Path | None:
+        """Where the graph is that a :class:`~gcond.results.comparison.Line` calls ``name``; ``None`` if it is gone."""
+        if self.path is None:
+            return None
+        try:
+            place = (self.path / name).resolve()
+            inside = place.is_relative_to(self.path.resolve())
+            there = inside and place.is_file()
+        except (OSError, ValueError):  # no file can have such a name
+            return None
+        if not inside:
+            raise GcondError(f"'{self.path / COMPARISON}' names '{name}', which is outside the run")
+        return place if there else None
 
     def comparison(self) -> Comparison | None:
         """What ``gcond compare`` left here."""

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from gcond.results.failure import Failure
 from gcond.results.json_file import read_json, write_json
@@ -39,7 +41,7 @@ class Winner:
     """The architecture that a side likes best, trained on the whole graph and tested."""
 
     settings: dict[str, SettingValue]
-    runs: tuple[Accuracy, ...]
+    runs: Annotated[tuple[Accuracy, ...], Field(min_length=1)]
     """Test accuracy of each run, by seed."""
 
     @property
@@ -128,7 +130,7 @@ class Search:
 
     @classmethod
     def load(cls, folder: Path) -> Search:
-        return read_json(folder / SEARCH, cls)
+        return read_json(folder / SEARCH, cls, "nas")
 
     def _correlate(self, function: Callable[..., Any]) -> float | None:
         if len(self.architectures) < 2:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
-from gcond.evaluation.thresholds import ThresholdPoint, shipped_delta
+from gcond.evaluation.thresholds import shipped_delta
 from gcond.reports.figures import style
+from gcond.results.threshold import ThresholdPoint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

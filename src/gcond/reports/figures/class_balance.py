@@ -21,7 +21,7 @@ MOST = 60
 
 @style.styled
 def balance_figure(small: CondensedGraph, source_class_nodes: Sequence[int] | None = None) -> Figure:
-    """Two bars a class, the largest class on top; the numbers beside them are nodes."""
+    """Two bars for each class, the largest class on top; the numbers beside them are nodes."""
     ours = torch.bincount(small.hard_labels, minlength=small.num_classes).tolist()
     theirs = list(source_class_nodes) if source_class_nodes is not None else None
     if theirs is not None and len(theirs) != len(ours):

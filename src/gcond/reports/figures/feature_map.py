@@ -48,9 +48,7 @@ def embedding_figure(small: CondensedGraph, source: SourceGraph | None = None, *
     place = tsne(x, seed)
     ours, background = place[: len(labels)], place[len(labels) :]
 
-    classes = max(small.num_classes, source.num_classes if source is not None else 0)
-    known = source.class_names if source is not None and source.class_names else ()
-    names = style.class_labels(known, classes) if known else style.names_of(small)
+    names = style.names_of(small, source)
     figure = style.canvas(f"{style.subject(small)}: t-SNE of its features", height=5.4)
     axes = figure.add_subplot()
     axes.set_aspect("equal", adjustable="datalim")
@@ -59,12 +57,12 @@ def embedding_figure(small: CondensedGraph, source: SourceGraph | None = None, *
     axes.set_xlabel("first t-SNE dimension (no unit)", color=style.FAINT)
     axes.set_ylabel("second t-SNE dimension (no unit)", color=style.FAINT)
     size = 75 if len(labels) <= 150 else 75 * (150 / len(labels)) ** 0.5
-    for label in range(classes):
+    for label in range(len(names)):
         colour, marker = style.look(label)
         if len(theirs):
             across, up = background[theirs == label].T
             axes.scatter(across, up, s=9, c=colour, marker=marker, alpha=0.4, linewidths=0, zorder=1)
-    for label in range(classes):
+    for label in range(len(names)):
         colour, marker = style.look(label)
         across, up = ours[labels == label].T
         axes.scatter(

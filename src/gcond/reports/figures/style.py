@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
-from gcond.reports import display_names as names
+from gcond.reports.display_names import class_labels, clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
+
+    from gcond.graph.source_graph import SourceGraph
 
 P = ParamSpec("P")
 
@@ -102,15 +104,15 @@ def canvas(title: str, *, height: float, width: float = WIDTH) -> Figure:
 
     figure = Figure(figsize=(width, height), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     FigureCanvasAgg(figure)
-    lines = textwrap.wrap(clean(title), int(width * 9.6)) or [""]
+    lines = textwrap.wrap(one_line(title), int(width * 9.6)) or [""]
     figure.suptitle(plain("\n".join(lines)), x=0.012, ha="left", fontsize=12, fontweight="bold")
-    figure.set_label(clean(title))  # what a screen reader says, see svg_text
+    figure.set_label(one_line(title))  # what a screen reader says, see svg_text
     return figure
 
 
-def clean(text: str) -> str:
+def one_line(text: str) -> str:
     """``text`` on one line, without what XML cannot hold."""
-    return " ".join(names.clean(text).split())
+    return " ".join(clean(text).split())
 
 
 def plain(text: str) -> str:
@@ -120,7 +122,7 @@ def plain(text: str) -> str:
 
 def short(text: str, most: int = 26) -> str:
     """``text``, cleaned and cut to ``most`` letters."""
-    text = clean(text)
+    text = one_line(text)
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
@@ -137,14 +139,12 @@ def look(label: int) -> tuple[str, str]:
     return COLOURS[label % len(COLOURS)], MARKERS[label // len(COLOURS) % len(MARKERS)]
 
 
-def class_labels(known: Sequence[str], count: int) -> list[str]:
-    """What to call each of ``count`` classes, short enough to be drawn."""
-    return [short(label) for label in names.class_labels(known, count)]
-
-
-def names_of(small: CondensedGraph) -> list[str]:
-    """What to call the classes of ``small``, from what it knows of its source."""
-    return class_labels(small.provenance.class_names if small.provenance else (), small.num_classes)
+def names_of(small: CondensedGraph, source: SourceGraph | None = None) -> list[str]:
+    """What to call the classes of ``small``, short enough to be drawn; as ``source`` calls them, if that is known."""
+    made = small.provenance
+    known = (source.class_names if source is not None else ()) or (made.class_names if made is not None else ())
+    count = max(small.num_classes, source.num_classes if source is not None else 0)
+    return [short(label) for label in class_labels(known, count)]
 
 
 def subject(small: CondensedGraph) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcond.reports.page.page_runs import Run, read_runs
+from gcond.reports.page.page_run import PageRun, read_runs
 from gcond.reports.page.rendering import render_page
 
-__all__ = ["Run", "read_runs", "render_page"]
+__all__ = ["PageRun", "read_runs", "render_page"]

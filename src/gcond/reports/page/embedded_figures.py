@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gcond.errors import GcondError
 from gcond.reports.display_names import with_class_names
-from gcond.reports.page.page_runs import Piece, Run
-from gcond.reports.page.sentences import best_line
+from gcond.reports.page.page_run import PageRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +40,7 @@ class Wanted:
     of: str = ""
 
 
-def pictures_of(run: Run, source: SourceGraph | None = None) -> tuple[list[Picture], list[str]]:
+def pictures_of(run: PageRun, source: SourceGraph | None = None) -> tuple[list[Picture], list[str]]:
     """The figures that this run has the numbers for, and notes on those that it should have had."""
     try:
         from gcond.reports.figures import svg_text
@@ -59,38 +58,25 @@ def pictures_of(run: Run, source: SourceGraph | None = None) -> tuple[list[Pictu
     return pictures, notes
 
 
-def _wanted(run: Run, source: SourceGraph | None) -> Iterator[Wanted]:
+def _wanted(run: PageRun, source: SourceGraph | None) -> Iterator[Wanted]:
     from gcond.reports.figures import accuracy_by_budget as budget
     from gcond.reports.figures import architecture_agreement as architectures
     from gcond.reports.figures import class_balance as balance
     from gcond.reports.figures import feature_map as embedding
     from gcond.reports.figures import learning_curves as curves
 
-    comparison, search = {"source": run.source, "lines": run.lines}, run.search
-    if run.compared and len({line["nodes"] for line in run.lines if line["kind"] != "whole"}) > 1:
-        yield Wanted("Test accuracy against the number of nodes", lambda: budget.budget_figure(comparison))
-    piece = shown_first(run)
-    if piece is not None:
-        names = (source.class_names if source is not None else ()) or run.class_names
-        graph, counts = with_class_names(piece.graph, names), run.source.get("class_nodes")
+    if run.compared and len({line.nodes for line in run.comparison.lines if not line.is_whole}) > 1:
+        yield Wanted("Test accuracy against the number of nodes", lambda: budget.budget_figure(run.comparison))
+    first, search = run.first_graph, run.search
+    if first is not None:
+        graph = with_class_names(first.graph, (source.class_names if source is not None else ()) or run.class_names)
         if graph.provenance is not None and graph.provenance.history.get("loss"):
-            yield Wanted("How it was learned", lambda: curves.curves_figure(graph), piece.label)
-        yield Wanted("Features in two dimensions", lambda: embedding.embedding_figure(graph, source), piece.label)
-        yield Wanted("Nodes a class", lambda: balance.balance_figure(graph, counts), piece.label)
-    if search is not None and search_has_both(run):
+            yield Wanted("How it was learned", lambda: curves.curves_figure(graph), first.label)
+        yield Wanted("Features in two dimensions", lambda: embedding.embedding_figure(graph, source), first.label)
+        counts = run.source.class_nodes or None
+        yield Wanted("Nodes per class", lambda: balance.balance_figure(graph, counts), first.label)
+    if search is not None and search.architectures:
         yield Wanted(
             "Architectures: accuracy on the condensed and on the whole graph",
             lambda: architectures.architectures_figure(search),
         )
-
-
-def shown_first(run: Run) -> Piece | None:
-    """The graph of the headline, or the first one."""
-    line = best_line(run)
-    best = run.piece_of(line) if line else None
-    return best or (run.pieces[0] if run.pieces else None)
-
-
-def search_has_both(run: Run) -> bool:
-    tried: Sequence = run.search["architectures"] if run.search else ()
-    return any(each.get("whole") is not None for each in tried)

@@ -31,8 +31,8 @@ def _evaluations(provenance: Provenance, file: str, source: str) -> list[str]:
     """One command for the models that were trained as often, from the same seed and with the same settings."""
     groups: dict[tuple[int, int, tuple[str, ...]], list[str]] = {}
     for score in provenance.scores:
-        key = (len(score["runs"]), score.get("seed", 0), _assigned(changed(score)))
-        groups.setdefault(key, []).append(score["model"])
+        key = (len(score.runs), score.seed, _assigned(changed(score)))
+        groups.setdefault(key, []).append(score.model)
     made = []
     for (runs, seed, assigned), models in groups.items():
         words = ["gcond", "evaluate", file, "--on", source, "--models", ",".join(models), "--runs", str(runs)]

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from gcond import __version__
 from gcond.errors import GcondError
 from gcond.reports.display_names import clean
-from gcond.reports.page import sentences as words
-from gcond.reports.page.embedded_figures import Picture, pictures_of, shown_first
-from gcond.reports.page.graph_data import draw
-from gcond.reports.page.page_runs import Run
+from gcond.reports.page import page_tables, sentences
+from gcond.reports.page.embedded_figures import Picture, pictures_of
+from gcond.reports.page.interactive_view import view_data
+from gcond.reports.page.page_run import PageRun
+from gcond.reports.search_table import winners_table
+from gcond.reports.tables import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,19 +31,20 @@ class Section:
 
     anchor: str
     name: str
-    run: Run
-    headline: words.Headline
-    comparisons: Sequence[words.Comparison]
+    run: PageRun
+    headline: sentences.Headline
+    comparisons: Sequence[page_tables.ModelTable]
     pictures: Sequence[Picture]
     notes: Sequence[str]
     drawings: Sequence[Mapping[str, Any]]
     facts: Mapping[str, str]
-    pieces: Sequence[Mapping[str, str]]
+    graphs: Sequence[Mapping[str, str]]
     settings: Sequence[tuple[str, str]]
-    search: tuple[str, list[tuple[str, ...]]] | None
+    search: str
+    winners: Table | None
 
 
-def render_page(runs: Sequence[Run], *, title: str = "", source: SourceGraph | None = None) -> str:
+def render_page(runs: Sequence[PageRun], *, title: str = "", source: SourceGraph | None = None) -> str:
     """One HTML document on ``runs`` that needs no network and no other file; the same runs give the same text.
 
     ``source`` adds what the files do not hold: class names, and the source's own nodes in the figures of the runs
@@ -57,7 +60,7 @@ def render_page(runs: Sequence[Run], *, title: str = "", source: SourceGraph | N
         "base-uri 'none'; form-action 'none'"
     )
     return environment.get_template("page.html.j2").render(
-        title=clean(title) or words.page_title(runs),
+        title=clean(title) or sentences.page_title(runs),
         sections=sections,
         policy=policy,
         style=_trusted(style),
@@ -66,25 +69,26 @@ def render_page(runs: Sequence[Run], *, title: str = "", source: SourceGraph | N
     )
 
 
-def _section(index: int, run: Run, source: SourceGraph | None) -> Section:
-    own = source if source is not None and run.source.get("sha256") in (None, "", source.sha256) else None
+def _section(index: int, run: PageRun, source: SourceGraph | None) -> Section:
+    own = source if source is not None and run.source.sha256 in ("", source.sha256) else None
     names = (own.class_names if own is not None else ()) or run.class_names
     pictures, notes = pictures_of(run, own)
-    first = shown_first(run)
-    pieces = sorted(run.pieces, key=lambda piece: piece is not first)  # the headline's graph is the one that opens
+    graphs = sorted(run.graphs, key=lambda each: each is not run.first_graph)  # the headline's is the one that opens
+    search = run.search
     return Section(
         anchor=f"run-{index + 1}",
-        name=run.source["name"] or run.name,
+        name=run.source.name or run.name,
         run=run,
-        headline=words.headline(run),
-        comparisons=words.comparisons(run),
+        headline=sentences.headline(run),
+        comparisons=page_tables.model_tables(run),
         pictures=pictures,
         notes=[*run.notes, *notes],
-        drawings=[{"label": piece.label, **draw(piece.graph, tuple(names))} for piece in pieces],
-        facts=words.source_facts(run),
-        pieces=words.piece_rows(run),
-        settings=words.settings_of(run),
-        search=words.search_facts(run.search) if run.search else None,
+        drawings=[{"label": each.label, **view_data(each.graph, names)} for each in graphs],
+        facts=page_tables.source_facts(run.source),
+        graphs=page_tables.graph_rows(run),
+        settings=page_tables.method_settings(run),
+        search=sentences.search_sentence(search) if search else "",
+        winners=winners_table(search) if search and search.architectures else None,
     )
 
 
@@ -100,7 +104,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.tests["name"] = lambda part: isinstance(part, words.Name)
+    environment.tests["name"] = lambda part: isinstance(part, sentences.Name)
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 

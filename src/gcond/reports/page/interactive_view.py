@@ -10,7 +10,7 @@ import numpy as np
 from gcond.graph.statistics import density
 from gcond.reports.display_names import class_labels
 from gcond.reports.graph_geometry import joined_pairs
-from gcond.reports.page.node_layout import positions
+from gcond.reports.page.force_layout import positions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ _STOPS = 100
 _GRID = 1000
 
 
-def draw(graph: CondensedGraph, class_names: tuple[str, ...] = ()) -> dict[str, Any]:
+def view_data(graph: CondensedGraph, class_names: tuple[str, ...] = ()) -> dict[str, Any]:
     """What the page's script needs of ``graph``, as JSON.
 
     ``edges`` is a flat list ``i, j, weight``, heaviest first, a joined pair once, whichever way it is ``directed``;

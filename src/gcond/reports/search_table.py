@@ -1,0 +1,33 @@
+"""An architecture search as tables: what each side's winner reaches, and how far the sides agree."""
+
+from __future__ import annotations
+
+from gcond.reports.tables import MISSING, Table, accuracy, assignments, facts, percent, seconds
+from gcond.results.search import SIDES, Search
+
+
+def search_tables(search: Search, wrote: str = "") -> tuple[Table, Table]:
+    """The winners, then the correlations; ``wrote`` names where it was saved."""
+    title = f"{len(search.architectures):,} architectures of {search.model} on {search.source.name}"
+    correlations = {"Pearson correlation": search.pearson, "Spearman correlation": search.spearman}
+    said = {name: MISSING if value is None else f"{value:.2f}" for name, value in correlations.items()}
+    failures = str(len(search.failures)) if search.failures else ""
+    return winners_table(search, title), facts({**said, "failures": failures, "wrote": wrote})
+
+
+def winners_table(search: Search, title: str = "") -> Table:
+    """A row for each side that was searched on."""
+    rows = []
+    for side in SIDES:
+        winner, tried = search.winners.get(side), [getattr(one, side) for one in search.architectures]
+        rows.append(
+            (
+                f"{side} graph",
+                seconds(search.cpu_seconds[side]),
+                percent(max(tried)) if tried else MISSING,
+                accuracy(winner.mean, winner.spread) if winner else MISSING,
+                assignments(winner.settings) if winner else MISSING,
+            )
+        )
+    columns = ("searched on", "CPU time", "best validation %", "its test accuracy %", "architecture")
+    return Table(columns, tuple(rows), title, words=(0, 4))
