@@ -116,7 +116,7 @@ def command(
     if not work.so_far:
         found.save(out)
         _draw(out / "nas.png", found, voice)
-    voice.result({"out": str(out), **found.to_json()}, *search_tables(found, out))
+    voice.result({"out": str(out), **found.to_json()}, *(table.rich() for table in search_tables(found, str(out))))
 
 
 def _check_folder(out: Path) -> None:
