@@ -217,19 +217,10 @@ class _Testing:
 def _condense(shared: _Making, job: Condensation) -> CondensedGraph:
     reset_peak_rss()
     callbacks = []
-    if shared.checkpoints is not None and job.method.kind == "learned":
-        callbacks.append(_checkpoint(shared.source, job, shared.checkpoints))
+    if shared.checkpoints is not None:
+        place = checkpoint_of(shared.checkpoints / job.file(shared.source))
+        callbacks.append(Checkpoint(place, resume=True, forgiving=True))
     return job.method.condense(shared.source, job.budget, job.seed, choose_device(shared.device), callbacks)
-
-
-def _checkpoint(source: SourceGraph, job: Condensation, folder: Path) -> Checkpoint:
-    """The one to go on from; one that is damaged is as good as none."""
-    checkpoint = Checkpoint(checkpoint_of(folder / job.file(source)), resume=True)
-    try:
-        checkpoint.recall_start(job.method.identify(source, job.budget, job.seed))
-    except GcondError:
-        checkpoint.remove()
-    return checkpoint
 
 
 def _train(shared: _Testing, job: Order) -> list[Trial]:

@@ -9,8 +9,9 @@ from typing import Any
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.evaluation.evaluate import recipe_for
-from gcond.evaluation.thresholds import DELTAS, thresholded
+from gcond.evaluation.thresholds import DELTAS
 from gcond.jobs.runner import Condensation, Order, training_seeds
+from gcond.matching.sparsification import thresholded
 from gcond.methods.condense import budget_for
 from gcond.methods.method import Method
 from gcond.models import find as find_model

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
-from gcond.evaluation.thresholds import ThresholdPoint, shipped_delta
+from gcond.evaluation.thresholds import ThresholdPoint
+from gcond.matching.sparsification import shipped_delta
 from gcond.reports.figures import style
 
 if TYPE_CHECKING:
