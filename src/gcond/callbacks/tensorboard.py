@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gcond.matching.run import Run
 
 FLUSH_SECONDS = 10
-"""How far what is on disk may lag behind, also if the run is killed."""
+"""Longest time that the files lag behind, also if the run is killed."""
 
 
 class TensorBoard(Callback):

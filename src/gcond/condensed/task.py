@@ -26,7 +26,7 @@ class Notes:
 
     history: dict[str, list[float]] = field(default_factory=dict)
     start: str = ""
-    """Where X' started, where the method had a choice."""
+    """Start of X', where the method had a choice."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
@@ -45,7 +45,7 @@ class Task:
     """int64 [C]: nodes to make per class; sums to the budget."""
     seed: int
     source_nodes: int = 0
-    """How many nodes the source has, those that this task does not show included."""
+    """Number of nodes of the source, those that this task does not show included."""
     identity: str = ""
     """Fingerprint of the task and the method's settings: a checkpoint of it belongs to no other."""
     interrupted: Snapshot | None = None

@@ -32,7 +32,7 @@ class Structure(ABC):
         """A' [n, n] of features ``x`` [n, d]: weights from 0 to 1, nothing on the diagonal."""
 
     def finish(self, parameters: Parameters, x: Tensor) -> dict[str, Tensor]:
-        """What the file keeps, so that A' can be made again for more nodes."""
+        """Tensors for the file, so that A' can be made again for more nodes."""
         return {}
 
     def kept(self, tensors: Mapping[str, Tensor], features: int) -> Parameters:
@@ -160,7 +160,7 @@ class PairwiseMLP(Structure):
         return 3 * nodes * self.hidden * (nodes * self.hidden + 2 * features)
 
     def rows(self, nodes: int, number: int = 4) -> int | None:
-        """How many rows of pairs fit into :attr:`memory`."""
+        """Rows of pairs that fit into :attr:`memory`."""
         if self.memory is None:
             return None
         return max(1, self.memory // (TENSORS_A_PAIR * nodes * self.hidden * number))

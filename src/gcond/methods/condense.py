@@ -79,12 +79,15 @@ def condense(
     their state to that file at the start, every half a minute and at the end; with ``resume`` they go on from it if
     it is there. The file stays: remove it once the result is saved. Other methods take one step and do none of this.
     """
+    if resume and checkpoint is None:
+        raise GcondError("resume needs to know what from: give the file as checkpoint")
     graph = _loaded(graph, setting, directed)
     seed = settings.whole_number(seed, "seed")
     chosen = method_for(method, options, recipe)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
-    listeners = [*checkpoints(checkpoint, resume), *callbacks]
-    return chosen.condense(graph, budget, seed, choose_device(device), listeners)
+    if checkpoint is not None:
+        callbacks = [Checkpoint(checkpoint, resume=resume), *callbacks]
+    return chosen.condense(graph, budget, seed, choose_device(device), callbacks)
 
 
 def _loaded(graph: SourceGraph | Data | str | Path, setting: Setting | None, directed: bool) -> SourceGraph:
@@ -93,12 +96,3 @@ def _loaded(graph: SourceGraph | Data | str | Path, setting: Setting | None, dir
     for note in () if isinstance(graph, SourceGraph) else found.notes:
         warnings.warn(f"{found.name}: {note}", UserWarning, stacklevel=3)
     return found
-
-
-def checkpoints(checkpoint: str | Path | None, resume: bool) -> list[Checkpoint]:
-    """The callback that ``checkpoint`` and ``resume`` ask for, if any."""
-    if checkpoint is not None:
-        return [Checkpoint(checkpoint, resume=resume)]
-    if resume:
-        raise GcondError("resume needs to know what from: give the file as checkpoint")
-    return []

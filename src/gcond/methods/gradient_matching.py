@@ -53,7 +53,7 @@ class GradientMatching(Method):
 
     kind: ClassVar[Literal["learned"]] = "learned"
     auto_rate: ClassVar[float] = 0.03
-    """What a step may change X' by, as a share of the root mean square that it starts with (released: 0.01 to 0.1)."""
+    """Change of X' in one step, as a share of the root mean square that it starts with (released: 0.01 to 0.1)."""
 
     epochs: int = 60
     """At most so many fresh backbones, K in Algorithm 1 (released: 600; ours stops by the probe).
@@ -87,11 +87,11 @@ class GradientMatching(Method):
     batch: int = 256
     """Labelled nodes of a class in a batch (released)."""
     fanout: tuple[int, ...] = (10, 5)
-    """Neighbours drawn a node, hop by hop (released, for two layers)."""
+    """Neighbours drawn per node, hop by hop (released, for two layers)."""
     fanout_scaled: bool = True
     """Weigh sampled neighbours so that sums are right on average; ``False`` is what the released code does."""
     memory: str = "2GB"
-    """What the largest intermediate results may take; more work is done in blocks or batches beyond it."""
+    """Memory for the largest intermediate results; more work is done in blocks or batches beyond it."""
     probe_every: int = 5
     """Epochs between two validation probes; 0 turns them and early stopping off, and the last state is kept."""
     probe_share: float = 0.3
@@ -102,19 +102,11 @@ class GradientMatching(Method):
     """Stop after so many probes without a better one; 0 never stops early."""
 
     def __post_init__(self) -> None:
-        positive = {"outer": self.outer, "batch": self.batch, "lr_model": self.lr_model}
-        if self.lr_features != "auto":
-            positive["lr_features"] = self.lr_features
-        for name, value in positive.items():
-            if value <= 0:
+        for name in ("outer", "batch", "lr_model", "lr_features"):
+            if (value := getattr(self, name)) != "auto" and value <= 0:
                 raise ValueError(f"{name} must be positive")
-        for name, value in {
-            "epochs": self.epochs,
-            "inner": self.inner,
-            "probe_every": self.probe_every,
-            "patience": self.patience,
-        }.items():
-            if value < 0:
+        for name in ("epochs", "inner", "probe_every", "patience"):
+            if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative")
         if not 0 < self.probe_share < 1:
             raise ValueError("probe_share must be above 0 and below 1")
@@ -131,18 +123,18 @@ class GradientMatching(Method):
 
     @abstractmethod
     def structure_for(self, task: Task) -> Structure:
-        """How A' comes about."""
+        """The way in which A' comes about."""
 
     def source_view(self, task: Task) -> LabelledView:
-        """What of the source is matched."""
+        """The part of the source that is matched."""
         return task.train
 
     def source_hops(self) -> int:
-        """How far the features of the whole source are propagated before they are matched."""
+        """Propagations of the features of the whole source before they are matched."""
         return 0 if self.sampling == "always" else self.model().precomputed
 
     def turns(self) -> Schedule:
-        """Which of X' and Φ learns when."""
+        """The turns of X' and Φ."""
         return Schedule("joint")
 
     def rates(self, x: Tensor) -> Rates:
@@ -257,5 +249,5 @@ class GradientMatching(Method):
         return probe_interval(self.probe_every, self.probe_share, self.outer * step, probe.work(small))
 
     def batches(self) -> Batches:
-        """How the source is looked at."""
+        """The way to look at the source."""
         return Batches(self.sampling, self.batch, Fanout(self.fanout, self.fanout_scaled), parse_bytes(self.memory))

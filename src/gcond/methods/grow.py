@@ -34,18 +34,11 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 # Φ stays as it was trained, so what says how it is built and how it learns cannot be changed any more.
-OF_THE_STRUCTURE = (
-    "structure",
-    "structure_hidden",
-    "edge_bias",
-    "lr_structure",
-    "schedule",
-    "features_epochs",
-    "structure_epochs",
-)
+OF_THE_STRUCTURE = {"structure", "structure_hidden", "edge_bias", "lr_structure"}
+OF_THE_STRUCTURE |= {"schedule", "features_epochs", "structure_epochs"}
 
 START: Init = "sample"
-"""Where new nodes start if the method would have tried several starts: beside good nodes, any will do."""
+"""Start of new nodes if the method would have tried several starts: beside good nodes, any will do."""
 
 
 def grow(
@@ -111,7 +104,7 @@ def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[Gradien
 
 
 def added_per_class(nodes: int, labelled: Tensor, present: Tensor) -> Tensor:
-    """How many nodes of each class to add, int64 [C], for ``nodes`` in all.
+    """Nodes of each class to add, int64 [C], for ``nodes`` in all.
 
     As close as adding gets to what a graph of that size would have had (:func:`nodes_per_class` of the ``labelled``):
     where a class among the ``present`` has more than that already, those that are to get most get less.
@@ -141,7 +134,7 @@ def _learn(
 
 
 def _start_beside(small: CondensedGraph, task: Task, init: Init) -> Tensor:
-    """Where the new nodes start, float32 [n, d]: as in a graph of the whole size, less what the old nodes stand for.
+    """The start of the new nodes, float32 [n, d]: as in a graph of the whole size, less what the old nodes stand for.
 
     Each old node takes the start of its class that is nearest, the sum of all distances being least. So no new node
     starts where an old one is, while there are starts enough that differ.
