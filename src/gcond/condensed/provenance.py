@@ -43,7 +43,7 @@ class Cost(TypedDict, total=False):
 
 
 class Parent(TypedDict, total=False):
-    """Provenance of the graph that another one was grown from, without what is not of the source or of the method."""
+    """Provenance of the graph that another one was grown from, but for what both share: source and method."""
 
     settings: dict[str, Any]
     seed: int
