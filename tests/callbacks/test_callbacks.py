@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gcond.callbacks import Callback
-from gcond.matching.loop import Run
+from gcond.matching.run import Run
 from gcond.methods.condense import condense
 
 LEARNED = ["gcond", "gcond-x", "dc-graph"]

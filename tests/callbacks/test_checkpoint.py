@@ -16,6 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from gcond.callbacks import Callback, Checkpoint
+from gcond.callbacks.checkpoint import read_checkpoint
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
 from gcond.matching.probe import Probe
@@ -197,14 +198,14 @@ def test_what_it_cost_before_is_counted(written):
     assert cost["cpu_seconds"] > before[1]
 
 
-def test_it_is_written_no_more_often_than_asked_for_and_at_the_end(make_graph, tmp_path, monkeypatch):
+def test_it_is_written_at_the_start_no_more_often_than_asked_for_and_at_the_end(make_graph, tmp_path, monkeypatch):
     written = []
     monkeypatch.setattr(Checkpoint, "write", lambda self, run: written.append(run.epoch))
     run(make_graph(), callbacks=[Checkpoint(tmp_path / "c", seconds=1e6)])
-    assert written == [5]
+    assert written == [0, 5]
     written.clear()
     run(make_graph(), callbacks=[Checkpoint(tmp_path / "c", seconds=0)])
-    assert written == [1, 2, 3, 4, 5, 5]
+    assert written == [0, 1, 2, 3, 4, 5, 5]
 
 
 def test_without_resume_a_file_that_is_there_is_replaced(written):
@@ -212,6 +213,31 @@ def test_without_resume_a_file_that_is_there_is_replaced(written):
     before = path.read_bytes()
     assert_same(run(graph, callbacks=[Checkpoint(path)]), run(graph))
     assert path.read_bytes() != before
+
+
+def test_what_is_no_checkpoint_of_this_run_is_as_good_as_none_where_nobody_could_be_told(written):
+    graph, path = written
+    whole = run(graph, seed=4)
+    assert_same(run(graph, seed=4, callbacks=[Checkpoint(path, resume=True, forgiving=True)]), whole)
+    path.write_bytes(b"half a file")
+    assert_same(run(graph, seed=4, callbacks=[Checkpoint(path, resume=True, forgiving=True)]), whole)
+    # What that one left is whole, and goes on.
+    snapshots = Snapshots()
+    run(graph, seed=4, callbacks=[Checkpoint(path, resume=True, forgiving=True), snapshots])
+    assert len(snapshots.taken) == 1
+
+
+def test_it_is_read_once_and_before_anything_is_done(written, monkeypatch):
+    graph, path = written
+    read = []
+
+    def reading(place, identity):
+        read.append(place)
+        return read_checkpoint(place, identity)
+
+    monkeypatch.setattr("gcond.callbacks.checkpoint.read_checkpoint", reading)
+    run(graph, callbacks=[Checkpoint(path, resume=True)])
+    assert read == [path]
 
 
 def test_resume_without_a_file_starts_anew(make_graph, tmp_path):

@@ -104,7 +104,6 @@ def test_numbers_of_any_size_stay_short():
             loss=loss,
             probes=2 * [Probed(1, 1.0)],
             best_accuracy=1.0,
-            trial=False,
         )
         Progress(heard.tick).on_step(run)
         assert len(heard.ticks[0][3]) < 40

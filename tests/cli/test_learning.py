@@ -16,6 +16,7 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.graph.source_graph import SourceGraph
 from gcond.methods.condense import condense
 from gcond.methods.grow import grow
+from gcond.runtime.tensor_file import read_tensors
 
 QUICK = {"epochs": 4, "outer": 2, "inner": 1, "probe_every": 2, "structure_hidden": 8}
 SET = ("--set", *(f"{key}={value}" for key, value in QUICK.items()))
@@ -153,9 +154,15 @@ def test_an_interruption_says_how_to_go_on_and_going_on_gives_the_same_graph(wor
     assert not checkpoint_of(workspace.folder / OUT).exists()
 
 
-def test_an_interruption_before_the_first_checkpoint(workspace, interrupted):
+def test_an_interruption_before_the_first_checkpoint(workspace, gcond, monkeypatch):
+    """While the start is made, so that there is not even that to write down."""
+
+    def stop(task, init):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gcond.methods.gradient_matching.initial_features", stop)
     before = workspace.contents()
-    stopped = interrupted(*SET, every=1000)
+    stopped = gcond("condense", workspace.source, "--nodes", 6, "-o", OUT, *SET)
     assert stopped.code == 130
     assert stopped.err == (
         "gcond: interrupted before the first checkpoint: nothing was kept, so start the same command again\n"
@@ -165,9 +172,10 @@ def test_an_interruption_before_the_first_checkpoint(workspace, interrupted):
 
 def test_an_old_checkpoint_is_not_taken_for_a_new_one(workspace, interrupted):
     assert interrupted(*SET).code == 130
+    assert read_tensors(checkpoint_of(workspace.folder / OUT))[1]["run"]["epoch"] == 2
     again = interrupted(*SET, "--force", "--seed", 7, every=1000)
-    assert "nothing was kept" in again.err
-    assert not checkpoint_of(workspace.folder / OUT).exists()
+    assert "--resume goes on" in again.err
+    assert read_tensors(checkpoint_of(workspace.folder / OUT))[1]["run"]["epoch"] == 0
 
 
 def test_force_starts_anew(workspace, gcond, interrupted):

@@ -118,6 +118,17 @@ def test_describes_itself(name):
     assert method.__dataclass_params__.frozen
 
 
+def test_is_exported(name):
+    cls = methods.find(name)
+    assert cls.__name__ in methods.__all__
+    assert getattr(methods, cls.__name__) is cls
+
+
+def test_an_instance_does_as_its_name_does(name, graph):
+    method = methods.find(name)(**quick(name))
+    assert condense(graph, method=method, nodes=NODES).sha256 == run(graph, name).sha256
+
+
 def test_same_seed_same_result(name, setting, make_graph, tmp_path):
     for number, graph in enumerate(kinds(make_graph, setting)):
         again = dataclasses.replace(graph)  # without anything the first run may have cached

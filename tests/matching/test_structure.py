@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 
 from gcond.linalg.sparse import Identity
-from gcond.matching.structure import FreeStructure, NoStructure, PairwiseMLP, sparsify
+from gcond.matching.sparsification import sparsify
+from gcond.matching.structure import FreeStructure, NoStructure, PairwiseMLP
 
 FEATURES = 5
 MADE = [

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from gcond.linalg.sparse import Identity
-from gcond.matching.structure import FreeStructure, NoStructure, PairwiseMLP, sparsify
+from gcond.matching.sparsification import sparsify
+from gcond.matching.structure import FreeStructure, NoStructure, PairwiseMLP
 from gcond.matching.synthetic import NotFiniteError, Rates, Synthetic
 from gcond.runtime.seeds import generator
 

@@ -18,7 +18,8 @@ from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import SparseMatrix
 from gcond.matching.probe import Probe
-from gcond.matching.structure import PairwiseMLP, sparsify
+from gcond.matching.sparsification import sparsify
+from gcond.matching.structure import PairwiseMLP
 from gcond.methods.condense import condense
 from gcond.methods.gcond import GCond
 
@@ -290,11 +291,12 @@ def test_defaults_do_better_than_chance(make_graph):
 class Runs(Callback):
     """The starts of all runs it is told of, trials included, and the epochs each began at."""
 
-    follows_trials = True
-
     def __init__(self, stop_after=None):
         self.seen = []
         self.stop_after = stop_after
+
+    def for_trial(self, start):
+        return self
 
     def on_start(self, run):
         self.seen.append((run.start, run.epoch, run.epochs))
@@ -351,11 +353,21 @@ def test_trials_are_not_lost_before_the_first_checkpoint(graph, tmp_path):
         assert resumed.provenance.history == whole.provenance.history
 
 
-def test_a_start_that_was_not_tried_for_is_not_written_down(graph, tmp_path):
-    for options in ({"init": "sample", "epochs": 6}, {"epochs": 5}, {"epochs": 6, "probe_every": 0}):
-        with pytest.raises(KeyboardInterrupt):
-            run(graph, callbacks=[Checkpoint(tmp_path / "state", 1000), Stopped()], **{"probe_every": 2} | options)
-        assert not (tmp_path / "state").exists()
+def test_a_run_that_was_killed_before_its_start_was_chosen_chooses_again(graph, tmp_path):
+    """And finds nothing of an older run to go on from."""
+    place, options = tmp_path / "state", {"epochs": 6, "probe_every": 2}
+    run(graph, callbacks=[Checkpoint(place)], **options)
+
+    class Impatient(Stopped):
+        def for_trial(self, start):
+            return self
+
+    with pytest.raises(KeyboardInterrupt):
+        run(graph, callbacks=[Checkpoint(place), Impatient()], **options)
+    assert not place.exists()
+    runs = Runs()
+    run(graph, callbacks=[Checkpoint(place, resume=True), runs], **options)
+    assert len(runs.seen) == 3
 
 
 def test_a_trial_is_probed_at_its_end_alone(graph, monkeypatch):

@@ -320,7 +320,7 @@ def test_what_did_not_learn_is_refused(name, make_graph):
 def test_a_free_structure_is_refused(make_graph):
     source = make_graph()
     small = condense(source, nodes=OLD, **quick("gcond", structure="free"))
-    with pytest.raises(GcondError, match="structure=free has one number a pair of nodes"):
+    with pytest.raises(GcondError, match="structure=free has one number per pair of nodes"):
         grow(small, on=source, nodes=NEW)
 
 

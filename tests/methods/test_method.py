@@ -1,4 +1,4 @@
-"""What a result depends on, as a fingerprint."""
+"""Methods: which are asked for, one's own among them, and the fingerprint of what a result depends on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import json
 import pytest
 
 from gcond import __version__, methods
+from gcond.errors import GcondError
 from gcond.graph.source_graph import PARTS, SourceGraph
-from gcond.methods.condense import budget_for
+from gcond.methods import Herding, Method, Random
+from gcond.methods.condense import budget_for, condense
 
 
 def both_ways(graph, *, directed):
@@ -41,3 +43,48 @@ def test_the_fingerprint_of_an_undirected_graph_stays_what_it_was(make_graph):
     found = method.identify(graph, budget_for(graph, nodes=9), 3)
     parts = ["random", {}, "of the tensors", "transductive", 9, 3, __version__]
     assert found == hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Fewest(Random):
+    """A method of one's own: it is not in the package, and so has no place in the registry."""
+
+    name = "fewest"
+    offset: int = 0
+
+    def reduce(self, task, callbacks=()):
+        return super().reduce(dataclasses.replace(task, seed=task.seed + self.offset), callbacks)
+
+
+def test_methods_by_name_by_instance_and_all_of_them():
+    own = Fewest(offset=3)
+    assert methods.resolve("herding") == [Herding()]
+    assert methods.resolve(own) == [own]
+    assert methods.resolve(["random", own, "herding"]) == [Random(), own, Herding()]
+    everything = methods.resolve("all")
+    assert [method.name for method in everything] == list(methods.available())
+    assert all(isinstance(method, Method) for method in everything)
+    assert methods.resolve(("all", own)) == [*everything, own]
+
+
+@pytest.mark.parametrize("asked", ["hedring", ["random", "hedring"], 7, [Random], None])
+def test_what_is_no_method_is_refused_with_the_choices(asked):
+    with pytest.raises(GcondError, match=r"unknown method '.*choose one of coarsening, .*random"):
+        methods.resolve(asked)
+
+
+def test_no_method_is_refused():
+    with pytest.raises(GcondError, match="no method is named: choose among coarsening, "):
+        methods.resolve([])
+
+
+def test_a_method_of_one_s_own_condenses_as_others_do(make_graph):
+    graph = make_graph()
+    small = condense(graph, method=Fewest(offset=2), nodes=9, seed=1)
+    assert (small.provenance.method, small.provenance.settings) == ("fewest", {"offset": 2})
+    assert small.sha256 == condense(graph, method="random", nodes=9, seed=3).sha256
+    assert condense(graph, method=Fewest(offset=2), nodes=9, seed=1, offset="4").provenance.settings == {"offset": 4}
+    with pytest.raises(GcondError, match="method 'fewest' has no setting 'ofset'"):
+        condense(graph, method=Fewest(), nodes=9, ofset=1)
+    with pytest.raises(GcondError, match="recipe='cora' is for a method by name"):
+        condense(graph, method=Fewest(), nodes=9, recipe="cora")

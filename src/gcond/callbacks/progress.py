@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING
 from gcond.callbacks.callback import Callback
 
 if TYPE_CHECKING:
-    from gcond.matching.loop import Run
+    from gcond.matching.run import Run
     from gcond.runtime.tick import Tick
 
 
 class Progress(Callback):
-    """Tells ``tick(name, done, total, detail)`` of every outer step, and ``note(sentence)`` of what one should know.
+    """Progress: ``tick(name, done, total, detail)`` at every outer step, ``note(sentence)`` of what one should know.
 
-    The total is of all epochs: a run that stops early is quicker than it says. A trial has a name of its own, by which
-    it counts from its own beginning. The detail is the loss and, of the
+    The total is of all epochs: a run that stops early is quicker than it says. The detail is the loss and, of the
     validation probes, the last and the best in per cent.
     """
-
-    follows_trials = True
 
     def __init__(self, tick: Tick, note: Callable[[str], None] | None = None, name: str = "condensing") -> None:
         self._tick = tick
         self._note = note or (lambda sentence: None)
         self._name = name
 
+    def for_trial(self, start: str) -> Progress:
+        """Under a name of its own, by which it counts from its own beginning."""
+        return Progress(self._tick, self._note, f"{self._name}, trying {start}")
+
     def on_start(self, run: Run) -> None:
         if run.epoch:
             self._note(f"going on after epoch {run.epoch} of at most {run.epochs}")
 
     def on_step(self, run: Run) -> None:
-        name = f"{self._name}, trying {run.start}" if run.trial else self._name
-        self._tick(name, run.epoch * run.steps + run.step, run.epochs * run.steps, _figures(run))
+        self._tick(self._name, run.epoch * run.steps + run.step, run.epochs * run.steps, _figures(run))
 
     def on_retry(self, run: Run) -> None:
         self._note(

@@ -10,18 +10,17 @@ from gcond.errors import GcondError
 from gcond.runtime.files import unwritable
 
 if TYPE_CHECKING:
-    from gcond.matching.loop import Run
+    from gcond.matching.run import Run
 
 FLUSH_SECONDS = 10
-"""How far what is on disk may lag behind, also if the run is killed."""
+"""Longest time that the files lag behind, also if the run is killed."""
 
 
 class TensorBoard(Callback):
-    """Writes the loss of every epoch, every probe and the factor on the rates to event files in ``folder``.
+    """Event files in ``folder`` with the loss of every epoch, every probe and the factor on the rates.
 
     A run that goes on from a checkpoint takes back what was logged after it, and one that starts, all that is in the
-    folder. Among callbacks it comes after the
-    checkpoint, so that it knows where the run starts.
+    folder.
     """
 
     def __init__(self, folder: str | Path) -> None:

@@ -1,4 +1,4 @@
-"""How a command watches a method learn: progress, checkpoints, logs, and how to go on after an interruption."""
+"""Options of commands that learn: progress, checkpoints, logs, and how to go on after an interruption."""
 
 from __future__ import annotations
 

@@ -1,1 +1,7 @@
 """The condensed graph, how it came to be, and its file."""
+
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.provenance import Provenance
+from gcond.condensed.score import Score
+
+__all__ = ["CondensedGraph", "Provenance", "Score"]

@@ -1,4 +1,4 @@
-"""How a condensed graph came to be: what its file says beside the tensors."""
+"""Provenance: how a condensed graph came to be, in its file beside the tensors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Origin(TypedDict, total=False):
 
 
 class Cost(TypedDict, total=False):
-    """What condensing took."""
+    """Time and memory that condensing took."""
 
     wall_seconds: float
     cpu_seconds: float
@@ -43,7 +43,7 @@ class Cost(TypedDict, total=False):
 
 
 class Parent(TypedDict, total=False):
-    """How the graph that another one was grown from was made: what is not of the source or of the method."""
+    """Provenance of the graph that another one was grown from, but for what both share: source and method."""
 
     settings: dict[str, Any]
     seed: int
@@ -58,7 +58,7 @@ class Parent(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Provenance:
-    """How a condensed graph came to be: enough to make it again and to judge it."""
+    """Origin of a condensed graph: enough to make it again and to judge it."""
 
     method: str
     settings: dict[str, Any]
@@ -75,19 +75,19 @@ class Provenance:
     """Whether one-way edges of the source stayed one-way."""
     cost: Cost = field(default_factory=Cost)
     history: dict[str, list[float]] = field(default_factory=dict)
-    """Loss and validation probe a step, for learned methods."""
+    """Mean loss of each epoch and every validation probe, for learned methods."""
     scores: tuple[Score, ...] = ()
-    """What evaluation measured, one entry for each architecture, recipe and graph it was tested on."""
+    """Scores that evaluation measured, one entry for each architecture, recipe and graph it was tested on."""
     gcond_version: str = ""
     start: str = ""
-    """Where X' started, for methods that choose that themselves."""
+    """Start of X', for methods that choose that themselves."""
     grown_from: str = ""
     """sha256 of the condensed graph that this one was grown from, if it was; seed and history are of the growth."""
     parent: Parent = field(default_factory=Parent)
-    """How that graph was made: :meth:`as_parent` of its provenance, with a parent of its own if it was grown too."""
+    """The making of that graph: :meth:`as_parent` of its provenance, with a parent of its own if it was grown too."""
 
     def as_parent(self) -> Parent:
-        """What is of this condensation alone, for the file of what is grown from it."""
+        """Facts of this condensation alone, for the file of what is grown from it."""
         values = self.to_json()
         return cast(Parent, {key: values[key] for key in Parent.__annotations__})
 

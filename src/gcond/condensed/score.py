@@ -1,4 +1,4 @@
-"""What a model reached on a graph, over all its runs."""
+"""The score of a model on a graph, over all its runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Score:
-    """What one model reached over all its runs."""
+    """Test accuracy that one model reached over all its runs."""
 
     model: str
     settings: dict[str, Any]
     """The architecture."""
     recipe: dict[str, Any]
-    """How it was trained."""
+    """The recipe that it was trained by."""
     mean: float
     """Mean test accuracy, a fraction."""
     std: float
@@ -37,5 +37,5 @@ class Score:
 
     @property
     def subject(self) -> str:
-        """What it is about: scores of the same architecture, recipe and source replace each other."""
+        """Identity of what was measured: scores of the same architecture, recipe and source replace each other."""
         return json.dumps([self.model, self.settings, self.recipe, self.source], sort_keys=True)

@@ -1,8 +1,9 @@
-"""What a method is given, and what it writes down."""
+"""The task that a method is given, and what the method notes while it works."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,13 +12,21 @@ from gcond.graph.labelled_view import LabelledView
 from gcond.runtime.stopwatch import Stopwatch
 
 
+class Snapshot(NamedTuple):
+    """The whole state of a run between two epochs, from which it goes on to the same graph."""
+
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+    """Plain data: epoch, losses, probes, rate, start, seconds."""
+
+
 @dataclass
 class Notes:
-    """What a method writes down on its way; it becomes provenance."""
+    """Facts that a method writes down on its way; they become provenance."""
 
     history: dict[str, list[float]] = field(default_factory=dict)
     start: str = ""
-    """Where X' started, where the method had a choice."""
+    """Start of X', where the method had a choice."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
@@ -33,12 +42,14 @@ class Task:
     val: LabelledView
     num_classes: int
     quota: Tensor
-    """int64 [C]: nodes to make a class; sums to the budget."""
+    """int64 [C]: nodes to make per class; sums to the budget."""
     seed: int
     source_nodes: int = 0
-    """How many nodes the source has, those that this task does not show included."""
+    """Number of nodes of the source, those that this task does not show included."""
     identity: str = ""
-    """What the task and the method's settings are, as a fingerprint: a checkpoint of it belongs to no other."""
+    """Fingerprint of the task and the method's settings: a checkpoint of it belongs to no other."""
+    interrupted: Snapshot | None = None
+    """State of an earlier run of the same identity, to go on from."""
     notes: Notes = field(default_factory=Notes)
 
     @property

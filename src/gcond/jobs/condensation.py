@@ -10,7 +10,6 @@ from gcond.callbacks.checkpoint import Checkpoint, checkpoint_of
 from gcond.callbacks.progress import Progress
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.config import settings
-from gcond.errors import GcondError
 from gcond.graph.budget import Budget
 from gcond.graph.source_graph import SourceGraph
 from gcond.methods.method import Method
@@ -53,16 +52,7 @@ def condense(shared: Making, job: Condensation, tell: Tell) -> CondensedGraph:
     callbacks: list[Callback] = []
     if job.method.kind == "learned":
         if shared.checkpoints is not None:
-            callbacks.append(_checkpoint(source, job, shared.checkpoints))
+            place = checkpoint_of(shared.checkpoints / job.file(source))
+            callbacks.append(Checkpoint(place, resume=True, forgiving=True))
         callbacks.append(Progress(lambda what, done, total, detail="": tell(done / total)))
     return job.method.condense(source, job.budget, job.seed, choose_device(shared.device), callbacks)
-
-
-def _checkpoint(source: SourceGraph, job: Condensation, folder: Path) -> Checkpoint:
-    """The one to go on from; one that is damaged is as good as none."""
-    checkpoint = Checkpoint(checkpoint_of(folder / job.file(source)), resume=True)
-    try:
-        checkpoint.recall_start(job.method.identify(source, job.budget, job.seed))
-    except GcondError:
-        checkpoint.remove()
-    return checkpoint

@@ -1,1 +1,1 @@
-"""What the methods that learn by matching gradients share, one idea a file."""
+"""Gradient matching: the parts that the methods which learn share, one idea per file."""

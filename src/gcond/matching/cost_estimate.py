@@ -1,4 +1,4 @@
-"""How much work something is, estimated before it is done.
+"""An estimate of how much work something is, before it is done.
 
 Work is counted in multiply-adds, and what a step costs whatever its size as so many of them. Time would be
 the truer measure, but a run that decided anything by the clock would not give the same graph twice.

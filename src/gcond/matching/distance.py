@@ -1,4 +1,4 @@
-"""How far the gradients on the condensed graph are from those on the source."""
+"""The distance of the gradients on the condensed graph from those on the source."""
 
 from __future__ import annotations
 

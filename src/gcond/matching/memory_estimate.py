@@ -1,4 +1,4 @@
-"""What a condensation will hold in memory, before it does."""
+"""An estimate of the memory that a condensation will take, before it does."""
 
 from __future__ import annotations
 

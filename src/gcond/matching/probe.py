@@ -17,7 +17,7 @@ from gcond.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class Probed:
-    """What a probe found."""
+    """Validation accuracy that a probe found, and when."""
 
     epoch: int
     """Epochs done when it was taken."""

@@ -1,4 +1,4 @@
-"""Which of X' and Φ learns in an epoch."""
+"""The schedule: which of X' and Φ learns in an epoch."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Sampling = Literal["auto", "never", "always"]
 
 @dataclass(frozen=True)
 class Batches:
-    """How the source graph is looked at."""
+    """The way to look at the source graph: as a whole, or by sampled batches."""
 
     sampling: Sampling
     batch: int
@@ -46,7 +46,7 @@ def real_side(model: Model, view: LabelledView, classes: int, seed: int, how: Ba
 
 
 def classes_together(model: Model, view: LabelledView, classes: int, memory: int) -> int:
-    """How many classes' gradients ``memory`` bytes hold at a time, at most all; 0 if not even one's.
+    """Number of classes whose gradients ``memory`` bytes hold at a time, at most all; 0 if not even one's.
 
     A model that is linear in the propagated features needs these alone. For any other, the activations of the
     forward pass stay, and each class has their derivatives beside them, and gradients of its own.
@@ -146,7 +146,7 @@ class SampledBatches(RealSide):
         return {key: torch.stack([gradients[key] for gradients in each]) for key in each[0]}
 
     def _around(self, chosen: Tensor, stream: Generator) -> tuple[Inputs, Tensor]:
-        """What a model looks at for the nodes ``chosen`` [m], and where they are in it: int64 [m]."""
+        """Inputs of a model for the nodes ``chosen`` [m], and where they are in it: int64 [m]."""
         whole = self._inputs
         if self._structured:
             return sample(whole, chosen, self._model.reach, self._fanout, stream)

@@ -1,4 +1,4 @@
-"""Where X' starts: rows of the right class, every one of them."""
+"""The start of X': rows of the right class, every one of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gcond.runtime.seeds import generator
 Init = Literal["sample", "k-center", "means", "propagated-means", "noise"]
 
 HOPS = 2
-"""How far ``propagated-means`` looks: as far as the usual models do, GCN with its two layers and SGC."""
+"""Reach of ``propagated-means``: as far as the usual models do, GCN with its two layers and SGC."""
 
 
 def initial_features(task: Task, init: Init) -> Tensor:

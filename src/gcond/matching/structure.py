@@ -1,18 +1,22 @@
-"""How A' comes about: a function of X', free numbers, or nothing."""
+"""Structures: ways in which A' comes about, as a function of X', as free numbers, or not at all."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from gcond.errors import GcondError
 from gcond.linalg.sparse import Adjacency, Identity
 from gcond.matching.pairs import EPSILON, TENSORS_A_PAIR, pair_scores, pair_statistics
 from gcond.models.model import Parameters
+
+STATISTICS = ("mean0", "variance0", "mean1", "variance1")
+"""Statistics of BN over all pairs, which a file keeps beside the weights of the pairwise MLP."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,11 @@ class Structure(ABC):
         """A' [n, n] of features ``x`` [n, d]: weights from 0 to 1, nothing on the diagonal."""
 
     def finish(self, parameters: Parameters, x: Tensor) -> dict[str, Tensor]:
-        """What the file keeps, so that A' can be made again for more nodes."""
+        """Tensors for the file, so that A' can be made again for more nodes."""
+        return {}
+
+    def kept(self, tensors: Mapping[str, Tensor], features: int) -> Parameters:
+        """Φ from the ``tensors`` of a file, as :meth:`finish` gave them; refused if they are not whole."""
         return {}
 
     def block_bytes(self, nodes: int) -> int | None:
@@ -63,7 +71,7 @@ class FreeStructure(Structure):
         # Small and random: equal numbers would have equal derivatives for nodes of equal features.
         return {"score": self.edge_bias + 0.1 * torch.randn(nodes, nodes, generator=generator)}
 
-    def adjacency(self, parameters: Parameters, x: Tensor) -> Adjacency:
+    def adjacency(self, parameters: Parameters, x: Tensor) -> Tensor:
         return _weights(parameters["score"], self.symmetric)
 
     def block_bytes(self, nodes: int) -> int:
@@ -102,7 +110,7 @@ class PairwiseMLP(Structure):
             "bias2": _uniform((1,), h, generator) + self.edge_bias,
         }
 
-    def adjacency(self, parameters: Parameters, x: Tensor) -> Adjacency:
+    def adjacency(self, parameters: Parameters, x: Tensor) -> Tensor:
         target, source = x @ parameters["target"], x @ parameters["source"]
         statistics = None
         if "mean0" in parameters:  # fixed by `finish`: the graph is being grown
@@ -131,8 +139,18 @@ class PairwiseMLP(Structure):
         left, right = self._normalise(parameters, target, source, mean, variance)
         rows = self.rows(len(x), x.element_size())
         mean1, variance1 = pair_statistics(left, right, parameters["weight1"], rows)
-        fixed = {"mean0": mean, "variance0": variance, "mean1": mean1, "variance1": variance1}
+        fixed = dict(zip(STATISTICS, (mean, variance, mean1, variance1), strict=True))
         return {key: tensor.detach().clone() for key, tensor in (parameters | fixed).items()}
+
+    def kept(self, tensors: Mapping[str, Tensor], features: int) -> Parameters:
+        h = self.hidden
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(STATISTICS, (h,))
+        shapes |= dict.fromkeys(("gamma0", "beta0", "gamma1", "beta1", "weight2"), (h,))
+        shapes |= {"source": (features, h), "target": (features, h), "weight1": (h, h), "bias2": (1,)}
+        expected = {key: (shape, torch.float32) for key, shape in shapes.items()}
+        if {key: (tuple(tensor.shape), tensor.dtype) for key, tensor in tensors.items()} != expected:
+            raise GcondError("the weights of the structure are missing or of another shape: condense the graph again")
+        return {key: tensor.clone() for key, tensor in tensors.items()}
 
     def block_bytes(self, nodes: int) -> int:
         whole = TENSORS_A_PAIR * nodes * nodes * self.hidden * 4
@@ -142,7 +160,7 @@ class PairwiseMLP(Structure):
         return 3 * nodes * self.hidden * (nodes * self.hidden + 2 * features)
 
     def rows(self, nodes: int, number: int = 4) -> int | None:
-        """How many rows of pairs fit into :attr:`memory`."""
+        """Rows of pairs that fit into :attr:`memory`."""
         if self.memory is None:
             return None
         return max(1, self.memory // (TENSORS_A_PAIR * nodes * self.hidden * number))
@@ -154,6 +172,11 @@ class PairwiseMLP(Structure):
         """BN of ``target_i + source_j`` in two parts whose sum it is."""
         scale = parameters["gamma0"] * (variance + EPSILON).rsqrt()
         return target * scale, (source - mean) * scale + parameters["beta0"]
+
+
+def kept_width(tensors: Mapping[str, Tensor]) -> int | None:
+    """Width h of the pairwise MLP that the ``tensors`` of a file are of; ``None`` where they are not of one."""
+    return tensors["weight2"].numel() if "weight2" in tensors else None
 
 
 def _split_moments(target: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
@@ -175,10 +198,3 @@ def _uniform(shape: tuple[int, ...], inputs: int, generator: Generator) -> Tenso
     """Uniform on ±1/√inputs, as ``torch.nn.Linear`` starts (and with it the released code)."""
     bound = 1 / math.sqrt(inputs)
     return torch.empty(shape).uniform_(-bound, bound, generator=generator)
-
-
-def sparsify(adjacency: Tensor, delta: float, *, shrink: bool = False) -> Tensor:
-    """Drop weights up to ``delta``; with ``shrink`` the others lose it too, the paper's ``ReLU(A' - δ)``."""
-    if shrink:
-        return F.relu(adjacency - delta)
-    return torch.where(adjacency > delta, adjacency, 0.0)

@@ -57,7 +57,7 @@ class Synthetic:
         self._features = Adam({"x": x}, rates.features)
         self._structure = Adam(phi, rates.structure)
         self.rate = 1.0
-        """What the learning rates were multiplied by since the start, after numbers that were not finite."""
+        """Factor on the learning rates since the start, after numbers that were not finite."""
 
     @property
     def x(self) -> Tensor:

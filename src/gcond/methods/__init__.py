@@ -1,13 +1,34 @@
-"""Ways to a condensed graph, one a file; adding a file registers it."""
+"""Methods: ways to a condensed graph, one per file; adding a file registers it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from gcond.config import registry
 from gcond.errors import GcondError
+from gcond.methods.coarsening import Coarsening
+from gcond.methods.dc_graph import DCGraph
+from gcond.methods.gcond import GCond
+from gcond.methods.gcond_x import GCondX
+from gcond.methods.herding import Herding
+from gcond.methods.k_center import KCenter
 from gcond.methods.method import Method
+from gcond.methods.random import Random
+
+__all__ = [
+    "Coarsening",
+    "DCGraph",
+    "GCond",
+    "GCondX",
+    "Herding",
+    "KCenter",
+    "Method",
+    "Random",
+    "available",
+    "find",
+    "resolve",
+]
 
 
 def available() -> dict[str, type[Method]]:
@@ -20,11 +41,18 @@ def find(name: str) -> type[Method]:
     return registry.resolve("method", name, available())
 
 
-def resolve(methods: str | Method | Sequence[str | Method]) -> list[Method]:
-    """The methods that ``methods`` names: one, several, ``"all"``, or methods as they are."""
-    methods = [methods] if isinstance(methods, str | Method) else methods
-    if "all" in methods:
-        methods = sorted(available())
-    if not methods:
-        raise GcondError(f"no method is named: choose among {', '.join(sorted(available()))}, or all")
-    return [method if isinstance(method, Method) else find(method)() for method in methods]
+def resolve(asked: str | Method | Iterable[str | Method]) -> list[Method]:
+    """The methods that are asked for: ``"all"``, a name, a :class:`Method` of one's own, or several of these.
+
+    By name they have their default settings. A miss names the choices.
+    """
+    several = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+    found: list[Method] = []
+    for each in several:
+        if isinstance(each, Method):
+            found.append(each)
+        else:
+            found += [cls() for cls in (available().values() if each == "all" else [find(each)])]
+    if not found:
+        raise GcondError(f"no method is named: choose among {', '.join(available())}, or all")
+    return found

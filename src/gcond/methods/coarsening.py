@@ -103,7 +103,7 @@ class LabelsKept:
     """The rule of :class:`Coarsening`: clusters with a label stay as many as their component's share, classes stay."""
 
     def __init__(self, votes: Array, component: Array, share: Array) -> None:
-        """``votes`` int64 [N, C]: training nodes a class; ``component`` int64 [N]; ``share`` int64 [components]."""
+        """``votes`` int64 [N, C]: training nodes per class; ``component`` int64 [N]; ``share`` int64 [components]."""
         self.votes, self.component = votes, component
         self._label()
         # How many clusters each component may still lose, and how many there are of each class.

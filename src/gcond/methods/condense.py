@@ -1,4 +1,4 @@
-"""``gcond.condense``: from a graph, a method's name and a budget to a condensed graph."""
+"""``gcond.condense``: from a graph, a method and a budget to a condensed graph."""
 
 from __future__ import annotations
 
@@ -38,17 +38,21 @@ def budget_for(graph: SourceGraph, *, ratio: str | float | None = None, nodes: i
     )
 
 
-def method_for(name: str, options: Mapping[str, Any], recipe: str | Path | None = None) -> Method:
-    """The method called ``name`` with the settings of ``recipe`` and ``options`` on top."""
-    cls = methods.find(name)
-    given = recipes.load(recipe).settings(name) if recipe is not None else {}
-    return settings.build(cls, given | dict(options), f"method '{name}'")
+def method_for(method: str | Method, options: Mapping[str, Any], recipe: str | Path | None = None) -> Method:
+    """The method of that name with the settings of ``recipe``, or the given one, and ``options`` on top."""
+    if isinstance(method, Method):
+        if recipe is not None:
+            raise GcondError(f"recipe='{recipe}' is for a method by name, and this {method.name} brings its settings")
+        given = settings.as_dict(method) | dict(options)
+        return settings.build(type(method), given, f"method '{method.name}'") if options else method
+    given = recipes.load(recipe).settings(method) if recipe is not None else {}
+    return settings.build(methods.find(method), given | dict(options), f"method '{method}'")
 
 
 def condense(
     graph: SourceGraph | Data | str | Path,
     *,
-    method: str = DEFAULT_METHOD,
+    method: str | Method = DEFAULT_METHOD,
     ratio: str | float | None = None,
     nodes: int | None = None,
     seed: int = 0,
@@ -63,24 +67,27 @@ def condense(
 ) -> CondensedGraph:
     """Condense ``graph`` (or what :func:`gcond.load` makes of it) to a budget given as ``ratio`` or ``nodes``.
 
-    ``options`` are the settings of the method (``gcond methods`` lists them); unknown ones are refused. They go before
-    those of ``recipe``, a TOML file or the name of a recipe that comes with gcond, such as ``"cora"``. The same seed
-    gives the same tensors.
+    ``method`` is a name or a :class:`~gcond.methods.Method`, which may be your own. ``options`` are its settings
+    (``gcond methods`` lists them); unknown ones are refused. They go before those of ``recipe``, a TOML file or the
+    name of a recipe that comes with gcond, such as ``"cora"``. The same seed gives the same tensors.
 
     ``setting`` and ``directed`` say how ``graph`` is read, as for :func:`gcond.load`. What was decided or repaired
     there (a split that was drawn, one-way edges that got their reverse) is said as a ``UserWarning`` each; a
     ``SourceGraph`` has said it in its ``notes`` before.
 
     Methods that learn tell ``callbacks`` (:mod:`gcond.callbacks`) what happens. With ``checkpoint`` they write
-    their state to that file every half a minute and at the end; with ``resume`` they go on from it if it is there.
-    The file stays: remove it once the result is saved. Other methods take one step and do none of this.
+    their state to that file at the start, every half a minute and at the end; with ``resume`` they go on from it if
+    it is there. The file stays: remove it once the result is saved. Other methods take one step and do none of this.
     """
+    if resume and checkpoint is None:
+        raise GcondError("resume needs to know what from: give the file as checkpoint")
     graph = _loaded(graph, setting, directed)
     seed = settings.whole_number(seed, "seed")
     chosen = method_for(method, options, recipe)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
-    listeners = [*checkpoints(checkpoint, resume), *callbacks]
-    return chosen.condense(graph, budget, seed, choose_device(device), listeners)
+    if checkpoint is not None:
+        callbacks = [Checkpoint(checkpoint, resume=resume), *callbacks]
+    return chosen.condense(graph, budget, seed, choose_device(device), callbacks)
 
 
 def _loaded(graph: SourceGraph | Data | str | Path, setting: Setting | None, directed: bool) -> SourceGraph:
@@ -89,15 +96,3 @@ def _loaded(graph: SourceGraph | Data | str | Path, setting: Setting | None, dir
     for note in () if isinstance(graph, SourceGraph) else found.notes:
         warnings.warn(f"{found.name}: {note}", UserWarning, stacklevel=3)
     return found
-
-
-def checkpoints(checkpoint: str | Path | None, resume: bool) -> list[Checkpoint]:
-    """The callback that ``checkpoint`` and ``resume`` ask for, if any.
-
-    It comes before others: a run that goes on is where it was when they first look.
-    """
-    if checkpoint is not None:
-        return [Checkpoint(checkpoint, resume=resume)]
-    if resume:
-        raise GcondError("resume needs to know what from: give the file as checkpoint")
-    return []

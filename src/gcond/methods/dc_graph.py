@@ -13,7 +13,7 @@ from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import Identity, take_rows
 from gcond.matching.start import Init
 from gcond.matching.structure import NoStructure, Structure
-from gcond.methods.gcond import GradientMatching
+from gcond.methods.gradient_matching import GradientMatching
 
 
 @dataclass(frozen=True)

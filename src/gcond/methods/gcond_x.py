@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from gcond.condensed.task import Task
 from gcond.matching.start import Init
 from gcond.matching.structure import NoStructure, Structure
-from gcond.methods.gcond import GradientMatching
+from gcond.methods.gradient_matching import GradientMatching
 
 
 @dataclass(frozen=True)

@@ -12,44 +12,33 @@ import torch
 from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
 from torch import Tensor
 
-from gcond import __version__, methods
+from gcond import methods
 from gcond.callbacks.callback import Callback
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.provenance import Cost, Provenance
+from gcond.condensed.provenance import Provenance
 from gcond.condensed.task import Task
 from gcond.config import settings
-from gcond.config.settings import as_dict
 from gcond.data import load
 from gcond.errors import GcondError
 from gcond.graph.budget import nodes_per_class
 from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.start import Init, initial_features
-from gcond.matching.structure import NoStructure, PairwiseMLP, Structure
 from gcond.matching.synthetic import Synthetic
 from gcond.methods.condense import budget_for
-from gcond.methods.gcond import GCond, GradientMatching
-from gcond.models.model import Parameters
+from gcond.methods.gcond import GCond
+from gcond.methods.gradient_matching import GradientMatching
 from gcond.runtime.device import choose_device
-from gcond.runtime.memory import peak_rss_mb
-from gcond.runtime.seeds import generator
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 # Φ stays as it was trained, so what says how it is built and how it learns cannot be changed any more.
-OF_THE_STRUCTURE = (
-    "structure",
-    "structure_hidden",
-    "edge_bias",
-    "lr_structure",
-    "schedule",
-    "features_epochs",
-    "structure_epochs",
-)
+OF_THE_STRUCTURE = {"structure", "structure_hidden", "edge_bias", "lr_structure"}
+OF_THE_STRUCTURE |= {"schedule", "features_epochs", "structure_epochs"}
 
 START: Init = "sample"
-"""Where new nodes start if the method would have tried several starts: beside good nodes, any will do."""
+"""Start of new nodes if the method would have tried several starts: beside good nodes, any will do."""
 
 
 def grow(
@@ -82,38 +71,11 @@ def grow(
     graph = _origin(made, on)
     budget = budget_for(graph, nodes=nodes)
     quota = added_per_class(nodes, graph.class_counts(), torch.bincount(small.y, minlength=graph.num_classes))
-    growth = f"{small.sha256} {method.identify(graph, budget, seed)}"
-    place = choose_device(device)
-    task = Task(
-        graph.view("train").to(place),
-        graph.view("val").to(place),
-        graph.num_classes,
-        quota,
-        _own_seed(small, seed),
-        graph.num_nodes,
-        hashlib.sha256(growth.encode()).hexdigest(),
-    )
-    result = _learn(method, task, small, callbacks)
-    wall, cpu = task.notes.stopwatch.spent()
-    spent = Cost(
-        wall_seconds=made.cost.get("wall_seconds", 0) + wall,
-        cpu_seconds=made.cost.get("cpu_seconds", 0) + cpu,
-        peak_rss_mb=max(made.cost.get("peak_rss_mb", 0), peak_rss_mb()),
-    )
-    provenance = dataclasses.replace(
-        made,
-        settings=as_dict(method),
-        seed=seed,
-        budget={"nodes": budget.nodes, "ratio": budget.ratio},
-        cost=spent,
-        history=task.notes.history,
-        start=task.notes.start,
-        scores=(),  # they were of another graph
-        gcond_version=__version__,
-        grown_from=small.sha256,
-        parent=made.as_parent(),
-    )
-    return dataclasses.replace(result, provenance=provenance)
+    identity = hashlib.sha256(f"{small.sha256} {method.identify(graph, budget, seed)}".encode()).hexdigest()
+    own, place = _own_seed(small, seed), choose_device(device)
+    task = method.task(graph, quota, own, identity=identity, device=place, callbacks=callbacks)
+    grown = _learn(method, task, small, callbacks)
+    return method.recorded(grown, graph, budget, seed, notes=task.notes, grown_from=small)
 
 
 def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[GradientMatching, Provenance]:
@@ -133,16 +95,16 @@ def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[Gradien
     method = settings.build(cls, made.settings | dict(options), f"method '{made.method}'")
     if isinstance(method, GCond) and method.structure == "free":
         raise GcondError(
-            "structure=free has one number a pair of nodes, which says nothing of new ones: "
+            "structure=free has one number per pair of nodes, which says nothing of new ones: "
             "only graphs made with structure=mlp can be grown"
         )
     if small.y.dim() != 1:
-        raise GcondError("this graph has soft labels, and only one with a class a node can be grown")
+        raise GcondError("this graph has soft labels, and only one with one class per node can be grown")
     return method, made
 
 
 def added_per_class(nodes: int, labelled: Tensor, present: Tensor) -> Tensor:
-    """How many nodes of each class to add, int64 [C], for ``nodes`` in all.
+    """Nodes of each class to add, int64 [C], for ``nodes`` in all.
 
     As close as adding gets to what a graph of that size would have had (:func:`nodes_per_class` of the ``labelled``):
     where a class among the ``present`` has more than that already, those that are to get most get less.
@@ -163,7 +125,7 @@ def _learn(
     init = method.init if method.init != "auto" else START
     method.check_memory(task, structure, len(y), init)
     x = _start_beside(small, task, init)
-    phi = _trained(structure, small)
+    phi = structure.kept(small.structure, x.shape[1])
     synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone())
     synthetic = synthetic.to(task.train.y.device)
     run = _features_alone(method).learn(task, synthetic, callbacks, start=init, ship=_joined(method, small))
@@ -172,7 +134,7 @@ def _learn(
 
 
 def _start_beside(small: CondensedGraph, task: Task, init: Init) -> Tensor:
-    """Where the new nodes start, float32 [n, d]: as in a graph of the whole size, less what the old nodes stand for.
+    """The start of the new nodes, float32 [n, d]: as in a graph of the whole size, less what the old nodes stand for.
 
     Each old node takes the start of its class that is nearest, the sum of all distances being least. So no new node
     starts where an old one is, while there are starts enough that differ.
@@ -197,19 +159,6 @@ def _features_alone(method: GradientMatching) -> GradientMatching:
     if not isinstance(method, GCond):
         return method
     return dataclasses.replace(method, schedule="features-first", features_epochs=max(1, method.epochs))
-
-
-def _trained(structure: Structure, small: CondensedGraph) -> Parameters:
-    """Φ as ``small`` keeps it, if it is whole."""
-    if isinstance(structure, NoStructure):
-        return {}
-    assert isinstance(structure, PairwiseMLP)
-    weights = structure.init(small.num_nodes, small.x.shape[1], generator(0, "shapes"))
-    statistics = dict.fromkeys(("mean0", "variance0", "mean1", "variance1"), torch.empty(structure.hidden))
-    expected = {key: (tensor.shape, tensor.dtype) for key, tensor in (weights | statistics).items()}
-    if {key: (tensor.shape, tensor.dtype) for key, tensor in small.structure.items()} != expected:
-        raise GcondError("the weights of the structure are missing or of another shape: condense the graph again")
-    return {key: tensor.clone() for key, tensor in small.structure.items()}
 
 
 def _joined(method: GradientMatching, small: CondensedGraph) -> Callable[[Adjacency], Adjacency]:

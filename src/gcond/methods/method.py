@@ -1,4 +1,4 @@
-"""What every method is, and the one place where a condensed graph gets its provenance."""
+"""The base of every method, and the one place where a condensed graph gets its provenance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gcond import __version__
 from gcond.callbacks.callback import Callback
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Cost, Provenance
-from gcond.condensed.task import Task
+from gcond.condensed.task import Notes, Task
 from gcond.config.settings import as_dict
 from gcond.graph.budget import Budget, nodes_per_class
 from gcond.graph.source_graph import SourceGraph
@@ -52,12 +52,40 @@ class Method(ABC):
     ) -> CondensedGraph:
         """Condense ``graph`` to ``budget`` nodes on ``device``; the same seed gives the same tensors there."""
         quota = nodes_per_class(budget.nodes, graph.class_counts())
-        train, val = graph.view("train").to(device), graph.view("val").to(device)
         identity = self.identify(graph, budget, seed)
-        task = Task(train, val, graph.num_classes, quota, seed, graph.num_nodes, identity)
-        result = self.reduce(task, callbacks)
-        wall, cpu = task.notes.stopwatch.spent()
-        cost = Cost(wall_seconds=wall, cpu_seconds=cpu, peak_rss_mb=peak_rss_mb())
+        task = self.task(graph, quota, seed, identity=identity, device=device, callbacks=callbacks)
+        return self.recorded(self.reduce(task, callbacks), graph, budget, seed, notes=task.notes)
+
+    def task(
+        self,
+        graph: SourceGraph,
+        quota: Tensor,
+        seed: int,
+        *,
+        identity: str,
+        device: torch.device | str,
+        callbacks: Sequence[Callback],
+    ) -> Task:
+        """The task of making ``quota`` nodes per class of ``graph``, taken up where a callback has it interrupted."""
+        before = (callback.interrupted(identity) for callback in callbacks if self.kind == "learned")
+        interrupted = next((kept for kept in before if kept is not None), None)
+        train, val = graph.view("train").to(device), graph.view("val").to(device)
+        return Task(train, val, graph.num_classes, quota, seed, graph.num_nodes, identity, interrupted)
+
+    def recorded(
+        self,
+        made: CondensedGraph,
+        graph: SourceGraph,
+        budget: Budget,
+        seed: int,
+        *,
+        notes: Notes,
+        grown_from: CondensedGraph | None = None,
+    ) -> CondensedGraph:
+        """``made`` with its provenance: by this method of ``graph``, or by growing another condensed graph of it."""
+        parent = grown_from.provenance if grown_from is not None else None
+        earlier = parent.cost if parent is not None else Cost()
+        wall, cpu = notes.stopwatch.spent()
         provenance = Provenance(
             method=self.name,
             settings=as_dict(self),
@@ -76,12 +104,18 @@ class Method(ABC):
             num_classes=graph.num_classes,
             class_names=graph.class_names,
             directed=graph.directed,
-            cost=cost,
-            history=task.notes.history,
-            start=task.notes.start,
+            cost={
+                "wall_seconds": earlier.get("wall_seconds", 0) + wall,
+                "cpu_seconds": earlier.get("cpu_seconds", 0) + cpu,
+                "peak_rss_mb": max(earlier.get("peak_rss_mb", 0), peak_rss_mb()),
+            },
+            history=notes.history,
+            start=notes.start,
             gcond_version=__version__,
+            grown_from=grown_from.sha256 if grown_from is not None else "",
+            parent=parent.as_parent() if parent is not None else {},
         )
-        return dataclasses.replace(result, provenance=provenance)
+        return dataclasses.replace(made, provenance=provenance)
 
     def identify(self, graph: SourceGraph, budget: Budget, seed: int) -> str:
         """A fingerprint of all that the result depends on."""

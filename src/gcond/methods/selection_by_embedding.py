@@ -31,7 +31,7 @@ class SelectionByEmbedding(Method):
     kind: ClassVar[Literal["selected"]] = "selected"
 
     embedding: Embedding = "output"
-    """What a node is compared by: ``output``, its log-probabilities, as the released scripts do, or ``hidden``."""
+    """Vector to compare nodes by: ``output``, its log-probabilities, as the released scripts do, or ``hidden``."""
     epochs: int = 600
     """Epochs the GCN trains for (released scripts)."""
     hidden: int = 256

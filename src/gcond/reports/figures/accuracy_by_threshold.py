@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
-from gcond.evaluation.thresholds import shipped_delta
+from gcond.matching.sparsification import shipped_delta
 from gcond.reports.figures import style
 from gcond.results.threshold import ThresholdPoint
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.evaluation.thresholds import shipped_delta, shrinks, thresholded
+from gcond.matching.sparsification import shipped_delta, shrinks, thresholded
 from gcond.reports.figures import style
 from gcond.reports.graph_geometry import joined_pairs, sunflower
 from gcond.runtime.seeds import generator
@@ -39,7 +39,7 @@ def graph_figure(small: CondensedGraph, *, delta: float | None = None, seed: int
 
     Edges heavier than :data:`STRONG_EDGE` are black, others grey, darker and wider with their weight; where merged
     edges make weights above 1, it is a share of the heaviest. With ``delta``, A' is thresholded there instead of where
-    it was saved (:func:`gcond.evaluation.thresholds.thresholded`).
+    it was saved (:func:`gcond.matching.sparsification.thresholded`).
     """
     shown = small if delta is None else thresholded(small, delta)
     labels = shown.hard_labels.numpy()

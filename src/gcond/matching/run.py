@@ -1,16 +1,16 @@
-"""The loop around any matching method: epochs, probes, guards, and what callbacks see of it."""
+"""A condensation under way: how far it is, what its probes found, and who is told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from torch import Tensor
 
 from gcond.callbacks.callback import Callback
+from gcond.condensed.task import Snapshot
 from gcond.errors import DivergedError, GcondError
 from gcond.matching.probe import Probed
-from gcond.matching.synthetic import NotFiniteError, Synthetic
+from gcond.matching.synthetic import Synthetic
 from gcond.runtime.stopwatch import Stopwatch
 
 # How often an epoch is tried again at half the rates before the run is given up.
@@ -18,72 +18,76 @@ MOST_RETRIES = 8
 
 
 class Run:
-    """A condensation under way.
+    """The state of a condensation of at most ``epochs`` epochs of ``steps`` outer steps, and its bookkeeping.
 
-    ``match(epoch)`` does one epoch on ``synthetic`` and gives the loss of each outer step as it goes; ``probe()``
-    is the validation accuracy of the graph as it would be shipped, taken before the first epoch, every
-    ``probe_every`` epochs and after the last one, whatever ended it. The state with the best probe is what is kept, of
-    equal ones the later; where nothing is probed, the last state is. The probe of the start is for the record: it is
-    neither kept nor counted by ``patience``, and a ``trial`` goes without.
+    Whoever learns goes over :meth:`epochs_left`, calls :meth:`stepped` after every outer step, and ends an epoch by
+    :meth:`finish_epoch` or, after numbers that were not finite, by :meth:`retry`.
+
+    ``probe()`` is the validation accuracy of the graph as it would be shipped, taken before the first epoch (unless
+    ``probe_start`` is off), every ``probe_every`` epochs and after the last one, whatever ended it. The state with the
+    best probe is what is kept, of equal ones the later; where nothing is probed, the last state is. The probe of the
+    start is for the record: it is neither kept nor counted by ``patience``.
     """
 
     def __init__(
         self,
         synthetic: Synthetic,
-        match: Callable[[int], Iterable[float]],
         *,
         epochs: int,
         steps: int,
-        identity: str,
+        identity: str = "",
         start: str = "",
-        trial: bool = False,
-        tried: bool = False,
         stopwatch: Stopwatch | None = None,
+        interrupted: Snapshot | None = None,
         probe: Callable[[], float] | None = None,
+        probe_start: bool = True,
         probe_every: int = 1,
         patience: int = 0,
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self.synthetic = synthetic
         self.epochs = epochs
-        """At most so many."""
+        """Most epochs that it may take."""
         self.steps = steps
-        """Outer steps an epoch."""
+        """Outer steps per epoch."""
         self.identity = identity
-        """What the state belongs to: method, settings, seed, budget, source, version."""
+        """Fingerprint of what the state belongs to: method, settings, seed, budget, source, version."""
         self.start = start
         """Where X' starts, by name."""
-        self.trial = trial
-        """Whether it is one of the short runs by which a method chooses its start."""
-        self.tried = tried
-        """Whether :attr:`start` was chosen by trials, which are work that an interruption should not undo."""
         self.epoch = 0
         """Epochs done."""
-        self.step = 0
-        """Outer steps done of the present epoch."""
         self.loss = float("nan")
-        """Of the last outer step."""
+        """Loss of the last outer step."""
         self.probes: list[Probed] = []
         self.reason = ""
         """Why it ended, when it has."""
-        self._match = match
         self._probe = probe
+        self._probe_start = probe_start
         self._probe_every = probe_every
         self._patience = patience
         self._callbacks = callbacks
         self._losses: list[float] = []
+        self._present: list[float] = []
         self._retried: list[int] = []
+        self._before: dict[str, Tensor] = {}
         self._best: dict[str, Tensor] = {}
         self._stopwatch = stopwatch or Stopwatch()
+        if interrupted is not None:
+            self._restore(interrupted)
+
+    @property
+    def step(self) -> int:
+        """Outer steps done of the present epoch."""
+        return len(self._present)
 
     @property
     def rate(self) -> float:
-        """What the learning rates were multiplied by, after numbers that were not finite."""
+        """Factor on the learning rates, after numbers that were not finite."""
         return self.synthetic.rate
 
     @property
     def best_accuracy(self) -> float:
-        """Of all probes but the one of the start: nothing has been matched there."""
+        """Best of all probes but the one of the start: nothing has been matched there."""
         return max((probe.accuracy for probe in self.probes if probe.epoch), default=float("nan"))
 
     @property
@@ -105,38 +109,70 @@ class Run:
         """End the run after the present epoch; taken up again from a checkpoint, it would go on."""
         self.reason = reason
 
-    def go(self) -> None:
-        """Run to the end; afterwards :attr:`synthetic` is in the state to keep."""
+    def epochs_left(self) -> Iterator[int]:
+        """Epochs to do, counted from 0; one that is tried again comes again.
+
+        Once there are no more, because all are done or something stopped the run, :attr:`synthetic` is put into the
+        state to keep.
+        """
         self._tell("on_start")
-        if not self.probes and not self.trial:  # a run that is taken up again has had this one; a trial has no record
+        if self._probe_start and not self.probes:  # a run that is taken up again may have had this one
             self._take_probe()
         while self.epoch < self.epochs and not self.reason:
-            self._one_epoch()
+            self._before = self.synthetic.snapshot()
+            yield self.epoch
         self.reason = self.reason or "all epochs are done"
         self._tell("on_stop")
         if self._probe is not None and self.epoch > max((probe.epoch for probe in self.probes), default=0):
             # A callback ended it between two probes. What was written down by now does not know of this one, so a run
             # that is taken up again equals one that was never stopped.
-            self._look()
+            self._look(self._probe)
         if self._best:
             self.synthetic.load_learned(self._best)
 
-    def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """The whole state between two epochs: tensors, and plain data."""
+    def stepped(self, loss: float) -> None:
+        """An outer step is done."""
+        self._present.append(loss)
+        self.loss = loss
+        self._tell("on_step")
+
+    def finish_epoch(self) -> None:
+        """The present epoch is done: probe the graph if that is due."""
+        self.epoch += 1
+        self._losses.append(sum(self._present) / len(self._present))
+        self._take_probe()
+        self._tell("on_epoch")
+        self._present.clear()
+
+    def retry(self) -> None:
+        """Go back to where the present epoch began, at half the rates; refused after :data:`MOST_RETRIES` times."""
+        if self._retried.count(self.epoch + 1) == MOST_RETRIES:
+            raise DivergedError(
+                f"condensing diverged in epoch {self.epoch + 1}, even at {self.rate:.2g} times the learning rates: "
+                "give a smaller lr_features, lr_structure or lr_model"
+            )
+        self.synthetic.restore(self._before)
+        self.synthetic.slow_down(0.5)
+        self._present.clear()
+        self._retried.append(self.epoch + 1)
+        self._tell("on_retry")
+
+    def snapshot(self) -> Snapshot:
+        """The whole state between two epochs."""
         tensors = self.synthetic.snapshot() | {f"best.{key}": tensor for key, tensor in self._best.items()}
-        wall, cpu = self.seconds
-        return tensors, {
+        state = {
             "epoch": self.epoch,
             "losses": list(self._losses),
             "probes": [[probe.epoch, probe.accuracy] for probe in self.probes],
             "retried": list(self._retried),
             "rate": self.rate,
             "start": self.start,
-            "seconds": [wall, cpu],
+            "seconds": list(self.seconds),
         }
+        return Snapshot(tensors, state)
 
-    def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Take up what :meth:`snapshot` gave."""
+    def _restore(self, kept: Snapshot) -> None:
+        tensors, state = kept
         try:
             self.synthetic.restore(tensors)
             self.synthetic.slow_down(state["rate"] / self.rate)
@@ -150,46 +186,16 @@ class Run:
         self._best = {key[5:]: tensor.clone() for key, tensor in tensors.items() if key.startswith("best.")}
         self._lose_patience()
 
-    def _one_epoch(self) -> None:
-        before = self.synthetic.snapshot()
-        losses = []
-        try:
-            for loss in self._match(self.epoch):
-                losses.append(loss)
-                self.step, self.loss = len(losses), loss
-                self._tell("on_step")
-        except NotFiniteError:
-            self._retry(before)
-            return
-        self.epoch += 1
-        self._losses.append(sum(losses) / len(losses))
-        self._take_probe()
-        self._tell("on_epoch")
-        self.step = 0
-
-    def _retry(self, before: Mapping[str, Tensor]) -> None:
-        if self._retried.count(self.epoch + 1) == MOST_RETRIES:
-            raise DivergedError(
-                f"condensing diverged in epoch {self.epoch + 1}, even at {self.rate:.2g} times the learning rates: "
-                "give a smaller lr_features, lr_structure or lr_model"
-            )
-        self.synthetic.restore(before)
-        self.synthetic.slow_down(0.5)
-        self.step = 0
-        self._retried.append(self.epoch + 1)
-        self._tell("on_retry")
-
     def _take_probe(self) -> None:
         if self._probe is None or (self.epoch % self._probe_every and self.epoch < self.epochs):
             return
-        self._look()
+        self._look(self._probe)
         self._tell("on_probe")
         self._lose_patience()
 
-    def _look(self) -> None:
-        assert self._probe is not None
+    def _look(self, probe: Callable[[], float]) -> None:
         best = self.best_accuracy
-        found = Probed(self.epoch, self._probe())
+        found = Probed(self.epoch, probe())
         self.probes.append(found)
         if self.epoch and not found.accuracy < best:  # the first after an epoch has nothing to compare with
             self._best = self.synthetic.learned()

@@ -1,4 +1,4 @@
-"""Epochs, probes, guards and what callbacks see, on a condensation small enough to follow by hand."""
+"""A run: epochs, probes, guards and what callbacks see, on a condensation small enough to follow by hand."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from gcond.callbacks import Callback
+from gcond.condensed.task import Snapshot
 from gcond.errors import GcondError
-from gcond.matching.loop import MOST_RETRIES, Run
+from gcond.matching.run import MOST_RETRIES, Run
 from gcond.matching.structure import FreeStructure
-from gcond.matching.synthetic import Rates, Synthetic
+from gcond.matching.synthetic import NotFiniteError, Rates, Synthetic
 from gcond.runtime.seeds import generator
 
 EVENTS = ("on_start", "on_step", "on_retry", "on_probe", "on_epoch", "on_stop")
@@ -44,27 +45,29 @@ def small_graph():
     return Synthetic(x, torch.tensor([0, 0, 1, 1]), structure, phi, Rates(0.1, 0.05))
 
 
-def approaching(synthetic, steps=2, spoil=lambda k, t: 1.0):
+def go(run, spoil=lambda k, t: 1.0):
     """Epochs that bring X' and A' towards 1 and 0; ``spoil`` is what the loss of a step is multiplied by."""
-
-    def match(k):
+    synthetic = run.synthetic
+    for k in run.epochs_left():
         synthetic.learn(True, True)
-        for t in range(steps):
-            inputs = synthetic.inputs()
-            loss = ((inputs.x - 1).square().mean() + inputs.adjacency.mean()) * spoil(k, t)
-            synthetic.update(loss)
-            yield loss.item()
+        try:
+            for t in range(run.steps):
+                inputs = synthetic.inputs()
+                loss = ((inputs.x - 1).square().mean() + inputs.adjacency.mean()) * spoil(k, t)
+                synthetic.update(loss)
+                run.stepped(loss.item())
+        except NotFiniteError:
+            run.retry()
+        else:
+            run.finish_epoch()
+    return run
 
-    return match
 
-
-def make_run(epochs=4, *, accuracies=None, spoil=lambda k, t: 1.0, synthetic=None, **options):
+def make_run(epochs=4, *, accuracies=None, synthetic=None, **options):
     """A run whose probes find ``accuracies`` one after the other; without these, nothing is probed."""
-    synthetic = synthetic or small_graph()
     found = iter(accuracies or ())
     probe = None if accuracies is None else lambda: next(found)
-    match = approaching(synthetic, spoil=spoil)
-    return Run(synthetic, match, epochs=epochs, steps=2, identity="toy", probe=probe, **options)
+    return Run(synthetic or small_graph(), epochs=epochs, steps=2, identity="toy", probe=probe, **options)
 
 
 def states_of(run_with):
@@ -74,8 +77,7 @@ def states_of(run_with):
         on_start=lambda run: states.append(run.synthetic.learned()),
         on_epoch=lambda run: states.append(run.synthetic.learned()),
     )
-    run = run_with([keep])
-    run.go()
+    run = go(run_with([keep]))
     return states, run
 
 
@@ -87,7 +89,7 @@ def assert_equal(first, second):
 
 def test_events_come_in_order():
     heard = Recorder()
-    make_run(2, accuracies=[0.1, 0.2, 0.3], callbacks=[heard]).go()
+    go(make_run(2, accuracies=[0.1, 0.2, 0.3], callbacks=[heard]))
     assert heard.events == [
         ("on_start", 0, 0),
         ("on_probe", 0, 0),
@@ -106,7 +108,7 @@ def test_events_come_in_order():
 def test_callbacks_are_told_one_after_the_other():
     order = []
     first, second = (Recorder(on_epoch=lambda run, name=name: order.append(name)) for name in "ab")
-    make_run(2, callbacks=[first, second]).go()
+    go(make_run(2, callbacks=[first, second]))
     assert order == ["a", "b", "a", "b"]
     assert first.events == second.events
 
@@ -114,7 +116,7 @@ def test_callbacks_are_told_one_after_the_other():
 def test_loss_is_that_of_the_step_and_history_has_the_mean_of_each_epoch():
     losses = []
     run = make_run(3, callbacks=[Recorder(on_step=lambda run: losses.append(run.loss))])
-    run.go()
+    go(run)
     assert len(losses) == 6
     assert run.history["loss"] == [sum(losses[i : i + 2]) / 2 for i in (0, 2, 4)]
     assert losses[0] > losses[-1]
@@ -129,7 +131,7 @@ def test_stop_ends_after_the_epoch(event):
 
     heard = Recorder(**{event: stop})
     run = make_run(9, accuracies=[0.5] * 10, callbacks=[heard])
-    run.go()
+    go(run)
     done = 2 if event == "on_step" else 1
     assert (run.epoch, run.reason) == (done, "enough")
     assert heard.names()[-2:] == ["on_epoch", "on_stop"]
@@ -140,7 +142,7 @@ def test_stop_ends_after_the_epoch(event):
 def test_stop_at_the_start_leaves_the_graph_as_it_was():
     run = make_run(9, accuracies=[0.5], callbacks=[Recorder(on_start=lambda run: run.stop("not today"))])
     before = run.synthetic.learned()
-    run.go()
+    go(run)
     assert run.epoch == 0
     assert_equal(run.synthetic.learned(), before)
 
@@ -148,10 +150,10 @@ def test_stop_at_the_start_leaves_the_graph_as_it_was():
 def test_reason_says_what_ended_it():
     run = make_run(2)
     assert run.reason == ""
-    run.go()
+    go(run)
     assert run.reason == "all epochs are done"
     run = make_run(9, accuracies=[0.5] * 10, patience=2)
-    run.go()
+    go(run)
     assert run.epoch == 3
     assert run.reason == "the validation probe has not improved for 2 probes"
 
@@ -162,7 +164,7 @@ def test_reason_says_what_ended_it():
 )
 def test_probes_come_before_the_first_epoch_at_the_interval_and_after_the_last(every, epochs, expected):
     run = make_run(epochs, accuracies=[i / 10 for i in range(epochs + 1)], probe_every=every)
-    run.go()
+    go(run)
     assert run.history["probe_epoch"] == expected
     assert run.history["probe"] == [i / 10 for i in range(len(expected))]
 
@@ -203,14 +205,14 @@ def test_without_probes_the_last_state_is_kept():
 )
 def test_patience_counts_probes_since_the_first_best(accuracies, patience, ends):
     run = make_run(9, accuracies=accuracies, patience=patience)
-    run.go()
+    go(run)
     assert run.epoch == ends
 
 
 def test_probes_look_at_the_graph_without_changing_it():
     plain, probed = make_run(3), make_run(3, accuracies=[0.1, 0.2, 0.3, 0.4])
-    plain.go()
-    probed.go()
+    go(plain)
+    go(probed)
     assert_equal(plain.synthetic.snapshot(), probed.synthetic.snapshot())
     assert plain.history["loss"] == probed.history["loss"]
 
@@ -228,8 +230,7 @@ def test_an_epoch_that_is_not_finite_is_tried_again_from_the_state_before_it(val
         on_epoch=lambda run: seen.append(run.synthetic.snapshot()),
         on_retry=lambda run: seen.append((run.synthetic.snapshot(), run.rate)),
     )
-    run = make_run(3, spoil=spoil, synthetic=synthetic, callbacks=[heard])
-    run.go()
+    run = go(make_run(3, synthetic=synthetic, callbacks=[heard]), spoil)
     after_first, (once, half), (twice, quarter), *_ = seen
     assert (half, quarter) == (0.5, 0.25)
     assert_equal(once, after_first)  # X', Φ and every moment, bit for bit
@@ -242,32 +243,33 @@ def test_an_epoch_that_is_not_finite_is_tried_again_from_the_state_before_it(val
 
 def test_after_a_retry_the_rates_are_halved_and_the_rest_is_as_if_nothing_had_been():
     synthetic = small_graph()
-    spoiled = make_run(1, spoil=lambda k, t: math.nan if synthetic.rate == 1 else 1.0, synthetic=synthetic)
-    spoiled.go()
+    spoiled = go(make_run(1, synthetic=synthetic), lambda k, t: math.nan if synthetic.rate == 1 else 1.0)
     slow = make_run(1)
     slow.synthetic.slow_down(0.5)
-    slow.go()
+    go(slow)
     assert_equal(spoiled.synthetic.snapshot(), slow.synthetic.snapshot())
     fast = make_run(1)
-    fast.go()
+    go(fast)
     moved, half = ((run.synthetic.x - small_graph().x).abs().mean() for run in (fast, spoiled))
     assert 0.4 < half / moved < 0.6
 
 
 def test_a_gradient_that_is_not_finite_is_caught_though_the_loss_is():
     synthetic = small_graph()
-
-    def match(k):
+    run = Run(synthetic, epochs=3, steps=1)
+    for k in run.epochs_left():
         synthetic.learn(True, False)
         loss = synthetic.x.square().sum()
         if k == 1 and synthetic.rate == 1:
             loss = loss + (synthetic.x[0] - synthetic.x[0]).abs().sqrt().sum()  # 0, with a slope of 0 · ∞
         assert loss.isfinite()
-        synthetic.update(loss)
-        yield loss.item()
-
-    run = Run(synthetic, match, epochs=3, steps=1, identity="")
-    run.go()
+        try:
+            synthetic.update(loss)
+        except NotFiniteError:
+            run.retry()
+        else:
+            run.stepped(loss.item())
+            run.finish_epoch()
     assert run.history["retried_epoch"] == [2]
     assert bool(synthetic.x.isfinite().all())
 
@@ -275,9 +277,9 @@ def test_a_gradient_that_is_not_finite_is_caught_though_the_loss_is():
 def test_a_run_that_stays_broken_is_given_up_with_a_sentence():
     retries = []
     heard = Recorder(on_retry=lambda run: retries.append(run.rate))
-    run = make_run(5, spoil=lambda k, t: math.nan if k == 2 else 1.0, callbacks=[heard])
+    run = make_run(5, callbacks=[heard])
     with pytest.raises(GcondError, match=r"^condensing diverged in epoch 3, even at 0\.0039 times .* smaller lr_"):
-        run.go()
+        go(run, lambda k, t: math.nan if k == 2 else 1.0)
     assert retries == [0.5**i for i in range(1, MOST_RETRIES + 1)]
     assert run.history["retried_epoch"] == [3] * MOST_RETRIES
     assert heard.names()[-1] == "on_retry"
@@ -287,15 +289,14 @@ def test_each_epoch_has_its_own_retries():
     """Trouble in many epochs is not the same as an epoch that never works."""
     synthetic = small_graph()
     spoil = lambda k, t: math.nan if synthetic.rate > 0.5 ** (k + 1) else 1.0  # noqa: E731
-    run = make_run(MOST_RETRIES + 3, spoil=spoil, synthetic=synthetic)
-    run.go()
+    run = go(make_run(MOST_RETRIES + 3, synthetic=synthetic), spoil)
     assert run.history["retried_epoch"] == list(range(1, MOST_RETRIES + 4))
 
 
 def test_a_snapshot_stays_what_it_was_while_the_run_goes_on():
     kept = []
     run = make_run(3, callbacks=[Recorder(on_epoch=lambda run: kept.append(run.snapshot()))])
-    run.go()
+    go(run)
     for epoch, (tensors, state) in enumerate(kept, 1):
         assert state["epoch"] == len(state["losses"]) == epoch
         assert not torch.equal(tensors["x"], run.synthetic.x) or epoch == 3
@@ -304,11 +305,11 @@ def test_a_snapshot_stays_what_it_was_while_the_run_goes_on():
 @pytest.mark.parametrize("missing", ["epoch", "losses", "probes", "retried", "rate", "seconds", "x", "phi.score"])
 def test_a_state_that_lacks_something_is_refused(missing):
     run = make_run(2)
-    run.go()
+    go(run)
     tensors, state = run.snapshot()
     without = [{key: value for key, value in part.items() if key != missing} for part in (tensors, state)]
     with pytest.raises(GcondError, match="damaged"):
-        make_run(2).restore(*without)
+        make_run(2, interrupted=Snapshot(*without))
 
 
 def interrupt_after(epoch):
@@ -332,29 +333,19 @@ def test_interrupted_after_any_epoch_and_restored_equals_uninterrupted(epoch, pa
     def make(**options):
         synthetic = small_graph()
         spoil = lambda k, t: math.inf if (k, t) == (2, 1) and synthetic.rate == 1 else 1.0  # noqa: E731
-        run = Run(
-            synthetic,
-            approaching(synthetic, spoil=spoil),
-            epochs=5,
-            steps=2,
-            identity="toy",
-            probe=lambda: accuracies[run.epoch],
-            patience=patience,
-            **options,
-        )
-        return run
+        probe = lambda: accuracies[run.epoch]  # noqa: E731
+        run = Run(synthetic, epochs=5, steps=2, probe=probe, patience=patience, **options)
+        return lambda: go(run, spoil)
 
-    whole = make()
-    whole.go()
+    whole = make()()
     if epoch > whole.epoch:
         assert whole.reason.startswith("the validation probe")
         return
     killer, taken = interrupt_after(epoch)
     with pytest.raises(KeyboardInterrupt):
-        make(callbacks=[killer]).go()
-    heard = Recorder(on_start=lambda run: run.restore(*taken[0]))
-    resumed = make(callbacks=[heard])
-    resumed.go()
+        make(callbacks=[killer])()
+    heard = Recorder()
+    resumed = make(callbacks=[heard], interrupted=taken[0])()
     assert_equal(resumed.synthetic.snapshot(), whole.synthetic.snapshot())
     assert resumed.history == whole.history
     assert (resumed.epoch, resumed.rate, resumed.reason) == (whole.epoch, whole.rate, whole.reason)
@@ -363,12 +354,12 @@ def test_interrupted_after_any_epoch_and_restored_equals_uninterrupted(epoch, pa
 
 def test_what_a_callback_stopped_goes_on_when_it_is_restored():
     whole = make_run(4)
-    whole.go()
+    go(whole)
     taken = []
     stopper = Recorder(on_epoch=lambda run: run.stop("later"), on_stop=lambda run: taken.append(run.snapshot()))
-    make_run(4, callbacks=[stopper]).go()
-    resumed = make_run(4, callbacks=[Recorder(on_start=lambda run: run.restore(*taken[0]))])
-    resumed.go()
+    go(make_run(4, callbacks=[stopper]))
+    resumed = make_run(4, interrupted=taken[0])
+    go(resumed)
     assert_equal(resumed.synthetic.snapshot(), whole.synthetic.snapshot())
     assert resumed.history == whole.history
 
@@ -387,28 +378,18 @@ def test_a_run_that_is_stopped_between_two_probes_is_probed_at_its_end(last, kep
 
 
 def test_the_probe_at_the_end_of_a_stopped_run_is_not_in_what_goes_on():
-    def make(callbacks=()):
+    def make(**options):
         accuracies = {0: 0.2, 3: 0.5, 4: 0.9, 6: 0.4, 7: 0.6}
-        synthetic = small_graph()
-        run = Run(
-            synthetic,
-            approaching(synthetic),
-            epochs=7,
-            steps=2,
-            identity="toy",
-            probe=lambda: accuracies[run.epoch],
-            probe_every=3,
-            patience=2,
-            callbacks=callbacks,
-        )
+        probe = lambda: accuracies[run.epoch]  # noqa: E731
+        run = Run(small_graph(), epochs=7, steps=2, probe=probe, probe_every=3, patience=2, **options)
         return run
 
     whole, taken = make(), []
-    whole.go()
+    go(whole)
     stop = lambda run: run.stop("later") if run.epoch == 4 else None  # noqa: E731
-    make([Recorder(on_epoch=stop, on_stop=lambda run: taken.append(run.snapshot()))]).go()
-    resumed = make([Recorder(on_start=lambda run: run.restore(*taken[0]))])
-    resumed.go()
+    go(make(callbacks=[Recorder(on_epoch=stop, on_stop=lambda run: taken.append(run.snapshot()))]))
+    resumed = make(interrupted=taken[0])
+    go(resumed)
     assert_equal(resumed.synthetic.snapshot(), whole.synthetic.snapshot())
     assert resumed.history == whole.history
     assert resumed.history["probe_epoch"] == [0, 3, 6, 7]
@@ -416,9 +397,13 @@ def test_the_probe_at_the_end_of_a_stopped_run_is_not_in_what_goes_on():
 
 def test_seconds_before_an_interruption_are_counted():
     run = make_run(1)
-    run.go()
+    go(run)
     tensors, state = run.snapshot()
-    resumed = make_run(1)
-    resumed.restore(tensors, state | {"seconds": [1000.0, 900.0]})
+    resumed = make_run(1, interrupted=Snapshot(tensors, state | {"seconds": [1000.0, 900.0]}))
     assert 1000 <= resumed.seconds[0] < 2000
     assert 900 <= resumed.seconds[1] < 1800
+
+
+def test_a_run_that_does_not_probe_its_start_probes_the_rest():
+    run = go(make_run(4, accuracies=[0.3, 0.4], probe_every=2, probe_start=False))
+    assert run.history["probe_epoch"] == [2, 4]
