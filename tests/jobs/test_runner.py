@@ -13,7 +13,8 @@ from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
 from gcond.graph.budget import Budget
 from gcond.jobs.runner import Condensation, Order, Sweep, training_seeds
-from gcond.methods.condense import budget_for, method_for
+from gcond.graph.budget import budget_for
+from gcond.methods import method_for
 from gcond.methods.random import Random
 from gcond.models.gcn import GCN
 from gcond.runtime.engines.idle import IdleEngine

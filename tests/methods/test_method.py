@@ -10,7 +10,7 @@ import pytest
 
 from gcond import __version__, methods
 from gcond.graph.source_graph import PARTS, SourceGraph
-from gcond.methods.condense import budget_for
+from gcond.graph.budget import budget_for
 
 
 def both_ways(graph, *, directed):

@@ -49,7 +49,7 @@ class Dataset:
         looked = f"it is not in '{base}'" if base is not None else "no data folder is given"
         raise GcondError(
             f"cannot get '{self.name}': {looked}, and gcond does not download it: put {', '.join(self.expected)} "
-            f"from {self.upstream} into DIR/{self.folders[0]} and pass --data DIR or set $GCOND_DATA"
+            f"from {self.upstream} into DIR/{self.folders[0]} and give data_dir=DIR or set $GCOND_DATA"
         )
 
     def at_hand(self, data_dir: str | Path | None) -> bool:
@@ -62,7 +62,7 @@ class Dataset:
             return str(place)
         if self.raw:
             return "downloaded on first use"
-        return f"put {', '.join(self.expected)} from {self.upstream} into DIR/{self.folders[0]}, then --data DIR"
+        return f"put {', '.join(self.expected)} from {self.upstream} into {self.folders[0]} of the data folder"
 
     def _place(self, data_dir: str | Path | None) -> Path | None:
         with contextlib.suppress(GcondError):  # no data folder, or not in it

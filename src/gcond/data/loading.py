@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from copy import copy
 from importlib import import_module
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gcond.config.registry import suggest
+from gcond.config.settings import whole_number
 from gcond.data.catalogue import DATASETS
 from gcond.data.request import Request
 from gcond.errors import GcondError
@@ -46,11 +46,9 @@ def load(
     """
     if setting is not None and setting not in SETTINGS:
         raise GcondError(f"unknown setting '{setting}'{suggest(setting, SETTINGS)}: choose {' or '.join(SETTINGS)}")
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise GcondError(f"seed={seed!r} is not usable: it must be a whole number")
     if not isinstance(directed, bool):
         raise GcondError(f"directed={directed!r} is not usable: it must be True or False")
-    seed = int(seed)
+    seed = whole_number(seed, "seed")
     if not isinstance(source, str | os.PathLike):
         return _from_object(source, setting, directed, seed)
     text = os.fspath(source)
@@ -149,7 +147,7 @@ def _from_safetensors(path: Path, request: Request) -> SourceGraph:
 
 def _as_asked(graph: SourceGraph, setting: Setting | None, directed: bool) -> SourceGraph:
     if directed and not graph.directed:
-        raise GcondError(f"the graph '{graph.name}' was already made undirected: load its raw data with directed")
+        raise GcondError(f"the graph '{graph.name}' was already made undirected: load its raw data with directed=True")
     return graph if setting in (None, graph.setting) else graph.with_setting(setting)
 
 

@@ -14,11 +14,12 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
+from gcond.graph.budget import budget_for
 from gcond.evaluation.advice import advise
 from gcond.evaluation.evaluate import recipe_for, resolve
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs.runner import ORIGINAL, Condensation, Order, Sweep, training_seeds
-from gcond.methods.condense import budget_for, method_for
+from gcond.methods import method_for
 from gcond.methods.method import Method
 from gcond.models.model import Model
 from gcond.results.comparison import WHOLE, Comparison, Line

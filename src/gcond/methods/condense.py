@@ -1,23 +1,22 @@
-"""``gcond.condense``: from a graph, a method's name and a budget to a condensed graph."""
+"""``gcond.condense``: from a graph, a method and a budget to a condensed graph."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond import methods
 from gcond.callbacks.callback import Callback
 from gcond.callbacks.checkpoint import Checkpoint
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
-from gcond.graph.budget import Budget, resolve_budget
+from gcond.graph.budget import budget_for
 from gcond.graph.learning_setting import Setting
 from gcond.graph.source_graph import SourceGraph
-from gcond.methods import recipe_file as recipes
+from gcond.methods import method_for
 from gcond.methods.method import Method
 from gcond.runtime.device import choose_device
 
@@ -27,28 +26,10 @@ if TYPE_CHECKING:
 DEFAULT_METHOD = "gcond"
 
 
-def budget_for(graph: SourceGraph, *, ratio: str | float | None = None, nodes: int | None = None) -> Budget:
-    """The budget that ``ratio`` or ``nodes`` means on ``graph``."""
-    return resolve_budget(
-        ratio=ratio,
-        nodes=nodes,
-        population=graph.budget_population,
-        labelled=int(graph.train_mask.sum()),
-        classes=graph.num_classes,
-    )
-
-
-def method_for(name: str, options: Mapping[str, Any], recipe: str | Path | None = None) -> Method:
-    """The method called ``name`` with the settings of ``recipe`` and ``options`` on top."""
-    cls = methods.find(name)
-    given = recipes.load(recipe).settings(name) if recipe is not None else {}
-    return settings.build(cls, given | dict(options), f"method '{name}'")
-
-
 def condense(
     graph: SourceGraph | Data | str | Path,
     *,
-    method: str = DEFAULT_METHOD,
+    method: str | Method = DEFAULT_METHOD,
     ratio: str | float | None = None,
     nodes: int | None = None,
     seed: int = 0,
@@ -63,9 +44,10 @@ def condense(
 ) -> CondensedGraph:
     """Condense ``graph`` (or what :func:`gcond.load` makes of it) to a budget given as ``ratio`` or ``nodes``.
 
-    ``options`` are the settings of the method (``gcond methods`` lists them); unknown ones are refused. They go before
-    those of ``recipe``, a TOML file or the name of a recipe that comes with gcond, such as ``"cora"``. The same seed
-    gives the same tensors.
+    ``method`` is a name from ``gcond methods``, or a :class:`gcond.methods.Method` (your own, too) with its settings.
+    With a name, ``options`` are the settings (``gcond methods NAME`` explains them); unknown ones are refused. They go
+    before those of ``recipe``, a TOML file or the name of a recipe that comes with gcond, such as ``"cora"``. With a
+    ``Method`` there must be neither. The same seed gives the same tensors.
 
     ``setting`` and ``directed`` say how ``graph`` is read, as for :func:`gcond.load`. What was decided or repaired
     there (a split that was drawn, one-way edges that got their reverse) is said as a ``UserWarning`` each; a
@@ -75,9 +57,9 @@ def condense(
     their state to that file every half a minute and at the end; with ``resume`` they go on from it if it is there.
     The file stays: remove it once the result is saved. Other methods take one step and do none of this.
     """
-    graph = _loaded(graph, setting, directed)
-    seed = settings.whole_number(seed, "seed")
     chosen = method_for(method, options, recipe)
+    seed = settings.whole_number(seed, "seed")
+    graph = _loaded(graph, setting, directed)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
     listeners = [*checkpoints(checkpoint, resume), *callbacks]
     return chosen.condense(graph, budget, seed, choose_device(device), listeners)
@@ -99,5 +81,5 @@ def checkpoints(checkpoint: str | Path | None, resume: bool) -> list[Checkpoint]
     if checkpoint is not None:
         return [Checkpoint(checkpoint, resume=resume)]
     if resume:
-        raise GcondError("resume needs to know what from: give the file as checkpoint")
+        raise GcondError("resume needs to know what from: give the file, for example checkpoint='run.checkpoint'")
     return []

@@ -27,7 +27,7 @@ from gcond.linalg.sparse import Adjacency
 from gcond.matching.start import Init, initial_features
 from gcond.matching.structure import NoStructure, PairwiseMLP, Structure
 from gcond.matching.synthetic import Synthetic
-from gcond.methods.condense import budget_for
+from gcond.graph.budget import budget_for
 from gcond.methods.gcond import GCond, GradientMatching
 from gcond.models.model import Parameters
 from gcond.runtime.device import choose_device
