@@ -11,9 +11,8 @@ import torch
 import gcond
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
-from gcond.graph.budget import Budget
+from gcond.graph.budget import Budget, budget_for
 from gcond.jobs.runner import Condensation, Order, Sweep, training_seeds
-from gcond.graph.budget import budget_for
 from gcond.methods import method_for
 from gcond.methods.random import Random
 from gcond.models.gcn import GCN

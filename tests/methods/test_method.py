@@ -9,8 +9,8 @@ import json
 import pytest
 
 from gcond import __version__, methods
-from gcond.graph.source_graph import PARTS, SourceGraph
 from gcond.graph.budget import budget_for
+from gcond.graph.source_graph import PARTS, SourceGraph
 
 
 def both_ways(graph, *, directed):

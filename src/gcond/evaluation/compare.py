@@ -14,9 +14,9 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
-from gcond.graph.budget import budget_for
 from gcond.evaluation.advice import advise
 from gcond.evaluation.evaluate import recipe_for, resolve
+from gcond.graph.budget import budget_for
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs.runner import ORIGINAL, Condensation, Order, Sweep, training_seeds
 from gcond.methods import method_for

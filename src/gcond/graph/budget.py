@@ -68,9 +68,7 @@ def resolve_budget(
         if nodes < classes:
             raise GcondError(f"{nodes} nodes are too few for {classes} classes: use nodes={classes} or more")
         if nodes > labelled:
-            raise GcondError(
-                f"{nodes} nodes are more than the {labelled} labelled ones: use nodes={labelled} or fewer"
-            )
+            raise GcondError(f"{nodes} nodes are more than the {labelled} labelled ones: use nodes={labelled} or fewer")
         return Budget(nodes, nodes / population)
     wanted = min(round(parse_ratio(ratio) * population), labelled)
     if wanted < classes:

@@ -21,13 +21,12 @@ from gcond.config import settings
 from gcond.config.settings import as_dict
 from gcond.data import load
 from gcond.errors import GcondError
-from gcond.graph.budget import nodes_per_class
+from gcond.graph.budget import budget_for, nodes_per_class
 from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.start import Init, initial_features
 from gcond.matching.structure import NoStructure, PairwiseMLP, Structure
 from gcond.matching.synthetic import Synthetic
-from gcond.graph.budget import budget_for
 from gcond.methods.gcond import GCond, GradientMatching
 from gcond.models.model import Parameters
 from gcond.runtime.device import choose_device

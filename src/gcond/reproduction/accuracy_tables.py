@@ -10,8 +10,8 @@ from typing import Any
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.evaluation.evaluate import recipe_for
 from gcond.evaluation.thresholds import DELTAS, thresholded
-from gcond.jobs.runner import Condensation, Order, training_seeds
 from gcond.graph.budget import budget_for
+from gcond.jobs.runner import Condensation, Order, training_seeds
 from gcond.methods.method import Method
 from gcond.models import find as find_model
 from gcond.models.gcn import GCN

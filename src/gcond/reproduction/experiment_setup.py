@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.graph.budget import budget_for
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs.runner import Condensation, Failure, Sweep
-from gcond.methods import find
-from gcond.methods import method_for
+from gcond.methods import find, method_for
 from gcond.methods import recipe_file as recipes
-from gcond.graph.budget import budget_for
 from gcond.methods.method import Method
 from gcond.methods.recipe_file import RecipeFile
 from gcond.reproduction.paper import Figure
