@@ -14,7 +14,7 @@ import types
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-_KINDS = {int: "whole number", float: "number", bool: "true or false", str: "text", type(None): "none"}
+_KINDS = {int: "whole number", float: "number", bool: "true or false", str: "text"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _spell(kind: Any) -> str:
-    """``int | None`` as ``whole number or none``, ``Literal["a", "b"]`` as ``a or b``."""
+    """``Literal["a", "b"]`` as ``a or b``; ``int | None`` as ``whole number``, since none is what is not given."""
     *most, last = _choices(kind)
     return f"{', '.join(most)} or {last}" if most else last
 
@@ -76,7 +76,7 @@ def _choices(kind: Any) -> list[str]:
     if origin is Literal:
         return [str(choice) for choice in inside]
     if origin in (Union, types.UnionType):
-        return [choice for part in inside for choice in _choices(part)]
+        return [choice for part in inside if part is not type(None) for choice in _choices(part)]
     if origin is tuple:
         return [f"{_spell(inside[0])}s with commas between"]
     return [_KINDS.get(kind, getattr(kind, "__name__", str(kind)))]

@@ -51,7 +51,7 @@ def per_class(y: Tensor, seed: int, class_names: tuple[str, ...] = ()) -> Split:
         train = TRAIN if n > TRAIN + VAL else max(1, n * 2 // 5)
         val = VAL if n > TRAIN + VAL else max(1, n * 3 // 10)
         shuffled = members[torch.randperm(n, generator=stream)]
-        for part, ids in zip(parts, shuffled.split([train, val, n - train - val]), strict=True):
+        for part, ids in zip(parts, torch.tensor_split(shuffled, (train, train + val)), strict=True):
             parts[part].append(ids)
     note = f"the split was drawn with seed {seed}: {TRAIN} training and {VAL} validation nodes per class, the rest test"
     if small:

@@ -15,7 +15,7 @@ from gcond.methods.method import Method
 
 def available() -> dict[str, type[Method]]:
     """Every method by name."""
-    return discover(sys.modules[__name__], Method)  # type: ignore[type-abstract]
+    return discover(sys.modules[__name__], Method)
 
 
 def find(name: str) -> type[Method]:
