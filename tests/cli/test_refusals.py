@@ -68,7 +68,9 @@ line("unknown setting", "condense SOURCE --nodes 6 --setting deductive", "deduct
 line("flag with a value", "condense SOURCE --nodes 6 --json=perhaps", "--json cannot be 'perhaps'")
 line("inspect nothing", "inspect", "needs FILE")
 line("propagate to nowhere", "propagate SOURCE", "needs --out")
-line("list with an argument", "methods herding", "'herding'")
+line("list with an argument", "datasets herding", "'herding'")
+line("explain no method", "methods hoarding", "unknown method 'hoarding'", "did you mean 'herding'?")
+line("explain no model", "models gnc", "unknown model 'gnc'", "did you mean 'gcn'?")
 
 # --- what evaluate is asked to do
 line("evaluate nothing", "evaluate", "--on SOURCE", "--whole SOURCE")
