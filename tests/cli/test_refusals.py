@@ -70,7 +70,7 @@ line("inspect nothing", "inspect", "needs FILE")
 line("propagate to nowhere", "propagate SOURCE", "needs --out")
 line("list with an argument", "datasets herding", "'herding'")
 line("explain no method", "methods hoarding", "unknown method 'hoarding'", "did you mean 'herding'?")
-line("explain no model", "models gnc", "unknown model 'gnc'", "did you mean 'gcn'?")
+line("explain no model", "models gnc", "unknown model 'gnc'")
 
 # --- what evaluate is asked to do
 line("evaluate nothing", "evaluate", "--on SOURCE", "--whole SOURCE")
