@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose, NormalizeFeatures
 
 from gcond.errors import GcondError
+from gcond.methods import method_for
 from gcond.methods.condense import condense
 from gcond.transforms import Condense
 
@@ -58,14 +59,14 @@ def test_what_it_is_called():
 
 
 def test_recipes():
-    assert Condense(nodes=9, recipe="cora").options["recipe"] == "cora"
+    assert Condense(nodes=9, recipe="cora").method == method_for("gcond", recipe="cora")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "either a ratio or a number of nodes"),
-        ({"nodes": 9, "ratio": 0.1}, "either a ratio or a number of nodes"),
+        ({}, "either ratio or nodes"),
+        ({"nodes": 9, "ratio": 0.1}, "either ratio or nodes"),
         ({"ratio": "tenth"}, "ratio 'tenth' is not a number"),
         ({"method": "hoarding", "nodes": 9}, "unknown method 'hoarding'"),
         ({"method": "random", "nodes": 9, "epochs": 3}, "method 'random' has no setting 'epochs'"),

@@ -5,9 +5,9 @@
 >>> small = gcond.condense(graph, ratio="2.6%")
 >>> gcond.evaluate(small, on=graph, models=["gcn"], runs=10)
 
-:func:`gcond.compare` sets methods side by side and :func:`gcond.search` searches architectures;
-:mod:`gcond.callbacks` listens to a condensation, :mod:`gcond.methods.recipe_file` has the paper's settings,
-:mod:`gcond.runtime.engines` does many jobs at a time, and :mod:`gcond.transforms` is for PyG. Names are imported
+Public are the names here and those of ``gcond.methods`` and ``gcond.models`` (what there is, by name or by class),
+``gcond.recipes`` (``gcond.recipes.load("cora")`` has the paper's settings), ``gcond.callbacks`` (what listens to a
+condensation) and ``gcond.transforms`` (condensation in PyG). All else is internal and may move. Names are imported
 when they are first used, so that ``gcond --help`` answers without importing torch.
 """
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gcond.graph.source_graph import SourceGraph as SourceGraph
     from gcond.methods.condense import condense as condense
     from gcond.methods.grow import grow as grow
+    from gcond.runtime.engines import open_engine as open_engine
     from gcond.training.recipe import Recipe as Recipe
 
 _HOMES = {
@@ -39,6 +40,7 @@ _HOMES = {
     "compare": "gcond.evaluation.compare",
     "search": "gcond.evaluation.nas.search",
     "propagate": "gcond.graph.propagation",
+    "open_engine": "gcond.runtime.engines",
     "CondensedGraph": "gcond.condensed.condensed_graph",
     "SourceGraph": "gcond.graph.source_graph",
     "Recipe": "gcond.training.recipe",
@@ -47,7 +49,6 @@ _HOMES = {
 
 _MODULES = {
     "callbacks": "gcond.callbacks",
-    "engines": "gcond.runtime.engines",
     "methods": "gcond.methods",
     "models": "gcond.models",
     "recipes": "gcond.methods.recipe_file",

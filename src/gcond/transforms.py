@@ -1,4 +1,4 @@
-"""Condensation as a PyG transform; needs the extra ``pyg``."""
+"""A PyG transform that condenses; needs the extra ``pyg``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from gcond.errors import GcondError
-from gcond.graph.budget import parse_ratio
+from gcond.graph.budget import check_budget
 from gcond.graph.learning_setting import Setting
-from gcond.methods.condense import DEFAULT_METHOD, condense, method_for
+from gcond.methods import method_for
+from gcond.methods.condense import DEFAULT_METHOD, condense
+from gcond.methods.method import Method
 
 
-class Condense(BaseTransform):
+class Condense(BaseTransform):  # type: ignore[misc]  # PyG has no types
     """Condenses a ``Data`` into a small one for stock models, in which every node is a training node.
 
     >>> from torch_geometric.transforms import Compose, NormalizeFeatures
@@ -27,7 +28,7 @@ class Condense(BaseTransform):
 
     def __init__(
         self,
-        method: str = DEFAULT_METHOD,
+        method: str | Method = DEFAULT_METHOD,
         *,
         ratio: str | float | None = None,
         nodes: int | None = None,
@@ -38,26 +39,15 @@ class Condense(BaseTransform):
         recipe: str | Path | None = None,
         **options: Any,
     ) -> None:
-        if (ratio is None) == (nodes is None):
-            raise GcondError("give a budget as either a ratio or a number of nodes, for example ratio='2.6%'")
-        if ratio is not None:
-            parse_ratio(ratio)
-        method_for(method, options, recipe)  # refuses what cannot be, before there is any data
-        self.method = method
-        self.budget = {"ratio": ratio} if nodes is None else {"nodes": nodes}
-        self.options = {
-            "seed": seed,
-            "setting": setting,
-            "directed": directed,
-            "device": device,
-            "recipe": recipe,
-            **options,
-        }
+        check_budget(ratio, nodes)  # what cannot be is refused before there is any data
+        self.method = method_for(method, options, recipe)
+        self.budget: dict[str, Any] = {"ratio": ratio} if nodes is None else {"nodes": nodes}
+        self.options: dict[str, Any] = {"seed": seed, "setting": setting, "directed": directed, "device": device}
 
     def forward(self, data: Data) -> Data:
         """The condensed graph of ``data``."""
-        return condense(data, method=self.method, **self.budget, **self.options).to_pyg()  # type: ignore[arg-type]
+        return condense(data, method=self.method, **self.budget, **self.options).to_pyg()
 
     def __repr__(self) -> str:
-        (size,) = self.budget.items()
-        return f"{type(self).__name__}({self.method}, {size[0]}={size[1]})"
+        ((word, size),) = self.budget.items()
+        return f"{type(self).__name__}({self.method.name}, {word}={size})"

@@ -15,6 +15,7 @@ from gcond import __version__, methods, models
 from gcond.cli.evaluate import changed, shared_recipe
 from gcond.cli.inspect import distinctions
 from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.config.setting_texts import explain
 from gcond.evaluation.evaluate import Score, evaluate
 from gcond.graph.inputs import Inputs
 from gcond.graph.source_graph import SourceGraph
@@ -408,6 +409,27 @@ def test_lists_of_what_there_is(workspace, gcond):
     for name, entries in (("methods", ways), ("models", networks), ("datasets", datasets)):
         shown = gcond(name).out
         assert all(entry["name"] in shown for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "cls"),
+    [("methods", name, cls) for name, cls in methods.available().items()]
+    + [("models", name, cls) for name, cls in models.available().items()],
+)
+def test_every_setting_is_explained(command, name, cls, workspace, gcond):
+    said = parsed(gcond(command, name, "--json"))
+    assert (said["name"], said["citation"]) == (name, cls.citation)
+    settings = explain(cls)
+    assert [one["text"] for one in said["settings"]] == [one.text for one in settings]
+    shown = gcond(command, name).out
+    assert cls.citation in shown
+    assert all(one.name in shown and one.text.replace("``", "") in shown for one in settings)
+
+
+def test_lists_say_how_to_see_more(workspace, gcond):
+    assert "gcond methods NAME" in gcond("methods").out
+    assert "gcond models NAME" in gcond("models").out
+    assert "did you mean 'gcond'?" in gcond("methods", "gcnd").err
 
 
 @pytest.mark.parametrize("command", ["methods", "models", "datasets"])

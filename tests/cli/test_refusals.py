@@ -68,7 +68,9 @@ line("unknown setting", "condense SOURCE --nodes 6 --setting deductive", "deduct
 line("flag with a value", "condense SOURCE --nodes 6 --json=perhaps", "--json cannot be 'perhaps'")
 line("inspect nothing", "inspect", "needs FILE")
 line("propagate to nowhere", "propagate SOURCE", "needs --out")
-line("list with an argument", "methods herding", "'herding'")
+line("list with an argument", "datasets herding", "'herding'")
+line("explain no method", "methods hoarding", "unknown method 'hoarding'", "did you mean 'herding'?")
+line("explain no model", "models gnc", "unknown model 'gnc'")
 
 # --- what evaluate is asked to do
 line("evaluate nothing", "evaluate", "--on SOURCE", "--whole SOURCE")
@@ -104,8 +106,8 @@ line("unknown selection", "evaluate SMALL --on SOURCE --set select=best", "selec
 line("assignment without a value", "evaluate SMALL --on SOURCE --set epochs", "key=value", "'epochs'")
 
 # --- budgets
-line("no budget", "condense SOURCE", "either --ratio or --nodes")
-line("two budgets", "condense SOURCE --ratio 10% --nodes 6", "either --ratio or --nodes")
+line("no budget", "condense SOURCE", "either", "--ratio 2.6% or --nodes 70")
+line("two budgets", "condense SOURCE --ratio 10% --nodes 6", "either", "--ratio 2.6% or --nodes 70")
 line("ratio in words", "condense SOURCE --ratio tenth", "ratio 'tenth' is not a number", "2.6%")
 line("ratio above one", "condense SOURCE --ratio 1.5", "ratio 1.5 is not between 0 and 1")
 line("ratio above 100 %", "condense SOURCE --ratio 150%", "ratio 150% is not between 0 and 1")
@@ -151,12 +153,12 @@ line("no such file to evaluate", "evaluate nothing.safetensors --on SOURCE", "th
 line("a folder to inspect", "inspect OUT", "is a folder")
 line("unknown device", "methods --device gpu", "unknown device 'gpu'", "auto, cpu or cuda:0")
 line("device of no number", "models --device cuda:first", "unknown device 'cuda:first'")
-line("no threads", "methods --threads 0", "0 threads", "1 or more")
+line("no threads", "methods --threads 0", "--threads 0", "1 or more")
 line("threads not a number", "methods --threads two", "--threads cannot be 'two'")
 line("threads not whole", "methods --threads 1.5", "--threads cannot be '1.5'")
 line("memory not a size", "propagate SOURCE -o OUT/x.npy --memory lots", "memory 'lots' is not a size", "500MB")
-line("memory too small", "propagate SOURCE -o h.npy --memory 1KB", "too small", "MB")
-line("hops negative", "propagate SOURCE -o h.npy --hops=-1", "-1 hops", "0 or more")
+line("memory too small", "propagate SOURCE -o h.npy --memory 1KB", "too small", "use --memory ")
+line("hops negative", "propagate SOURCE -o h.npy --hops=-1", "--hops -1", "0 or more")
 line("--on with a source", "inspect SOURCE --on SOURCE", "--on goes with a condensed file")
 
 

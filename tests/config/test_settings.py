@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcond.config.settings import as_dict, build, parse_assignments
+from gcond.config.settings import as_dict, build, whole_number
 from gcond.errors import GcondError
 
 
@@ -70,12 +70,13 @@ def test_nothing_to_set():
         build(Bare, {"a": 1}, "it")
 
 
-def test_assignments():
-    pairs = ["epochs=5", " lr = 0.1 ", "name=a=b", "flag="]
-    assert parse_assignments(pairs) == {"epochs": "5", "lr": "0.1", "name": "a=b", "flag": ""}
+@pytest.mark.parametrize("value", ["7", 7.0, None, True])
+def test_what_is_no_whole_number(value):
+    with pytest.raises(GcondError, match=f"nodes={value!r} "):
+        whole_number(value, "nodes")
 
 
-@pytest.mark.parametrize("pair", ["epochs", "=5", " =5", ""])
-def test_what_is_no_assignment(pair):
-    with pytest.raises(GcondError, match="--set takes key=value"):
-        parse_assignments([pair])
+def test_the_least_whole_number():
+    assert whole_number(1, "runs", least=1) == 1
+    with pytest.raises(GcondError, match=r"runs=0 .* 1 or more"):
+        whole_number(0, "runs", least=1)

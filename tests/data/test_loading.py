@@ -101,7 +101,7 @@ def test_objects_pass_through(make_graph):
 @pytest.mark.parametrize("seed", ["a", 1.5, None, True])
 def test_seed_is_a_whole_number(seed, make_graph):
     for source in ("synthetic:tiny", make_graph(), make_graph().to_pyg()):
-        with pytest.raises(GcondError, match=r"seed=.* is not usable: it must be a whole number"):
+        with pytest.raises(GcondError, match=rf"seed={seed!r} "):
             gcond.load(source, seed=seed)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import RidgeClassifier
 
 import gcond
-from gcond.data.generator import PRESETS, Synthetic, parse
+from gcond.data.synthetic_graphs import PRESETS, Synthetic, parse
 from gcond.errors import GcondError
 from gcond.linalg.sparse import SparseMatrix, gcn_normalise
 
@@ -84,7 +84,7 @@ def test_arxiv_preset_has_the_real_sizes():
     [
         ("smal", "did you mean 'small'"),
         ("small,node=5", "did you mean 'nodes'"),
-        ("small,nodes", "key=value"),
+        ("small,nodes", "has 'nodes'"),
         ("small,nodes=many", "nodes='many'"),
         ("small,homophily=1.5", "between 0 and 1"),
         ("small,nodes=5", "too few"),

@@ -11,8 +11,7 @@ import torch
 import gcond
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
-from gcond.methods.condense import method_for
-from gcond.methods.random import Random
+from gcond.methods import Random, method_for
 from gcond.models.sgc import SGC
 from gcond.results.comparison import Comparison
 from gcond.runtime.engines import open_engine

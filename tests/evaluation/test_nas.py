@@ -17,7 +17,7 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import DivergedError, GcondError
 from gcond.evaluation.evaluate import evaluate
 from gcond.evaluation.nas import search as nas
-from gcond.evaluation.nas.search_space import PAPER, parse_grid, space
+from gcond.evaluation.nas.search_space import PAPER, space
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs import TrainingJob, training_job
 from gcond.jobs.training_job import Batch, Run, TrainingGround, batches
@@ -306,14 +306,6 @@ def test_graphs_that_do_not_fit(source: SourceGraph, small: CondensedGraph) -> N
     blind = dataclasses.replace(source, val_mask=torch.zeros_like(source.val_mask))
     with pytest.raises(GcondError, match="no val nodes"):
         nas.search(small, on=blind, grid=GRID)
-
-
-def test_grids_from_the_command_line() -> None:
-    assert parse_grid(()) is None
-    assert parse_grid(["hidden=16, 32", "hops=2", "hidden=64"]) == {"hidden": ["16", "32", "64"], "hops": ["2"]}
-    for wrong in ("hidden", "=3", "hidden=", "hidden=,"):
-        with pytest.raises(GcondError, match="--grid takes setting=value,value"):
-            parse_grid([wrong])
 
 
 def test_processes_give_the_same_numbers(source: SourceGraph, small: CondensedGraph) -> None:

@@ -132,18 +132,18 @@ def test_nodes_are_exact():
 def test_the_sentence_of_a_ratio_that_is_too_small():
     with pytest.raises(GcondError) as caught:
         resolve_budget(ratio="0.001", nodes=None, **CORA)
-    expected = "ratio 0.001 of 2708 nodes is 3 nodes, but there are 7 classes: use --nodes 7 or more"
+    expected = "ratio 0.001 of 2708 nodes is 3 nodes, but there are 7 classes: use nodes=7 or more"
     assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize(
     ("given_budget", "message"),
     [
-        ({"ratio": None, "nodes": 6}, "6 nodes are too few for 7 classes: use --nodes 7 or more"),
-        ({"ratio": None, "nodes": 0}, "0 nodes are too few for 7 classes: use --nodes 7 or more"),
-        ({"ratio": None, "nodes": 141}, "141 nodes are more than the 140 labelled ones: use --nodes 140 or fewer"),
-        ({"ratio": None, "nodes": None}, "give a budget as either a ratio or a number of nodes"),
-        ({"ratio": 0.1, "nodes": 70}, "give a budget as either a ratio or a number of nodes"),
+        ({"ratio": None, "nodes": 6}, "6 nodes are too few for 7 classes: use nodes=7 or more"),
+        ({"ratio": None, "nodes": 0}, "0 nodes are too few for 7 classes: use nodes=7 or more"),
+        ({"ratio": None, "nodes": 141}, "141 nodes are more than the 140 labelled ones: use nodes=140 or fewer"),
+        ({"ratio": None, "nodes": None}, "either ratio or nodes"),
+        ({"ratio": 0.1, "nodes": 70}, "either ratio or nodes"),
     ],
 )
 def test_budgets_that_cannot_be_met(given_budget, message):

@@ -14,9 +14,9 @@ import torch
 import gcond
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
-from gcond.graph.budget import Budget
+from gcond.graph.budget import Budget, budget_for
 from gcond.jobs import Condensation, Runner, TrainingJob, training_seeds
-from gcond.methods.condense import budget_for, method_for
+from gcond.methods import method_for
 from gcond.methods.random import Random
 from gcond.models.appnp import APPNP
 from gcond.models.gcn import GCN

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import warnings
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -10,11 +11,13 @@ import torch
 from gcond import methods
 from gcond.callbacks import Callback
 from gcond.cli import condense as command_line
+from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.data import load
 from gcond.errors import GcondError
 from gcond.graph.source_graph import SourceGraph
 from gcond.methods.condense import DEFAULT_METHOD, condense
 from gcond.methods.grow import grow
+from gcond.methods.method import Method, induced_subgraph
 from gcond.transforms import Condense
 
 QUICK = {"epochs": 4, "outer": 2, "inner": 1, "probe_every": 0, "structure_hidden": 8}
@@ -128,7 +131,7 @@ def test_a_checkpoint_by_its_path_is_taken_up_and_stays(make_graph, tmp_path):
 
 
 def test_resuming_without_a_checkpoint(make_graph, tmp_path):
-    with pytest.raises(GcondError, match="resume needs to know what from: give the file as checkpoint"):
+    with pytest.raises(GcondError, match=r"resume .* checkpoint="):
         condense(make_graph(), nodes=5, resume=True)
     fresh = condense(make_graph(), nodes=5, checkpoint=tmp_path / "none", resume=True, **QUICK)
     assert fresh.sha256 == condense(make_graph(), nodes=5, **QUICK).sha256
@@ -172,8 +175,8 @@ def test_a_list_in_text(make_graph):
             {"method": "random", "nodes": 5, "epochs": 3},
             "^method 'random' has no setting 'epochs': it has no settings$",
         ),
-        ({"method": "random"}, "either a ratio or a number of nodes"),
-        ({"method": "random", "nodes": 2}, "2 nodes are too few for 3 classes: use --nodes 3 or more"),
+        ({"method": "random"}, "either ratio or nodes"),
+        ({"method": "random", "nodes": 2}, "2 nodes are too few for 3 classes: use nodes=3 or more"),
         ({"method": "random", "nodes": 41}, "more than the 39 labelled ones"),
         ({"method": "random", "ratio": "0.1%"}, "ratio 0.1% of 80 nodes is 0 nodes, but there are 3 classes"),
     ],
@@ -181,6 +184,50 @@ def test_a_list_in_text(make_graph):
 def test_refusals(make_graph, options, message):
     with pytest.raises(GcondError, match=message):
         condense(make_graph(), **options)
+
+
+@dataclass(frozen=True)
+class FirstOfEachClass(Method):
+    """A method of a person's own, known to no registry."""
+
+    name = "first"
+    kind = "selected"
+    summary = "The first labelled nodes of each class."
+    citation = "none"
+
+    skip: int = 0
+    """How many to pass over in each class."""
+
+    def reduce(self, task, callbacks=()):
+        train = task.train
+        chosen = [
+            train.nodes[train.y == label][self.skip : self.skip + size]
+            for label, size in enumerate(task.quota.tolist())
+        ]
+        return induced_subgraph(task, torch.cat(chosen))
+
+
+def test_a_method_of_ones_own(make_graph, tmp_path):
+    graph = make_graph()
+    first, second = (condense(graph, method=FirstOfEachClass(skip=skip), nodes=6) for skip in (0, 1))
+    assert first.sha256 != second.sha256
+    assert (second.provenance.method, second.provenance.settings) == ("first", {"skip": 1})
+    second.save(tmp_path / "mine.safetensors")
+    assert CondensedGraph.load(tmp_path / "mine.safetensors").sha256 == second.sha256
+    transform = Condense(FirstOfEachClass(skip=1), nodes=6)
+    assert repr(transform) == "Condense(first, nodes=6)"
+    assert torch.equal(transform(graph.to_pyg()).x, second.x)
+
+
+def test_a_method_by_name_or_by_its_settings(make_graph):
+    by_name = condense(make_graph(), method="herding", nodes=6, epochs=2)
+    assert condense(make_graph(), method=methods.find("herding")(epochs=2), nodes=6).sha256 == by_name.sha256
+
+
+@pytest.mark.parametrize(("more", "named"), [({"epochs": 3}, "epochs"), ({"recipe": "cora"}, "recipe")])
+def test_a_method_brings_its_own_settings(make_graph, more, named):
+    with pytest.raises(GcondError, match=f"GCond .*{named}"):
+        condense(make_graph(), method=methods.find("gcond")(), nodes=6, **more)
 
 
 def test_one_class_and_one_node():

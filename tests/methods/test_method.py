@@ -10,9 +10,10 @@ import pytest
 
 from gcond import __version__, methods
 from gcond.errors import GcondError
+from gcond.graph.budget import budget_for
 from gcond.graph.source_graph import PARTS, SourceGraph
 from gcond.methods import Herding, Method, Random
-from gcond.methods.condense import budget_for, condense
+from gcond.methods.condense import condense
 
 
 def both_ways(graph, *, directed):

@@ -8,8 +8,9 @@ from gcond import methods
 from gcond.config import settings
 from gcond.data.catalogue import DATASETS
 from gcond.errors import GcondError
+from gcond.methods import method_for
 from gcond.methods import recipe_file as recipes
-from gcond.methods.condense import condense, method_for
+from gcond.methods.condense import condense
 
 PAPER = ("gcond", "gcond-x", "dc-graph")
 NAMES = ("citeseer", "cora", "flickr", "ogbn-arxiv", "pubmed", "reddit")

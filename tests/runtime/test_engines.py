@@ -17,7 +17,7 @@ from gcond.runtime.engines import Engine, open_engine
 from gcond.runtime.engines.engine import MOST_TRIES, divide
 from runtime import engine_jobs as jobs
 
-TESTS = str(Path(__file__).parents[1])
+PATHS = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 @pytest.fixture(scope="module", params=["in process", "local", "ray"])
@@ -110,7 +110,7 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     )
     script = tmp_path / "script.py"
     script.write_text(code)
-    environment = {**os.environ, "PYTHONPATH": TESTS}
+    environment = {**os.environ, "PYTHONPATH": PATHS}
     parent = subprocess.Popen([sys.executable, str(script), str(tmp_path)], env=environment)
     told = [tmp_path / "a", tmp_path / "b"]
     _until(lambda: all(place.exists() and place.read_text() for place in told))
@@ -131,9 +131,9 @@ def test_leaving_early_ends_what_still_runs(tmp_path):
 def test_an_engine_that_is_not_there_is_refused():
     with pytest.raises(GcondError, match="choose local or ray"):
         open_engine("spark")
-    with pytest.raises(GcondError, match="--engine ray"):
+    with pytest.raises(GcondError, match="engine='ray'"):
         open_engine("local", address="localhost:1")
-    with pytest.raises(GcondError, match="--workers 1 or more"):
+    with pytest.raises(GcondError, match="workers=0"):
         open_engine("local", workers=0)
 
 
@@ -141,7 +141,7 @@ def test_an_engine_that_is_not_there_is_refused():
 def _importable():
     """Ray starts its workers with this process's environment; they import the jobs from here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", TESTS)
+        patch.setenv("PYTHONPATH", PATHS)
         yield
 
 

@@ -10,9 +10,22 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, CycloptsError
 
 from gcond import __version__
-from gcond.cli import compare, condense, demo, evaluate, grow, inspect, nas, plot, propagate, report, reproduce
-from gcond.cli import listings as catalogue
+from gcond.cli import (
+    compare,
+    condense,
+    demo,
+    evaluate,
+    grow,
+    inspect,
+    listings,
+    nas,
+    plot,
+    propagate,
+    report,
+    reproduce,
+)
 from gcond.cli.common_options import TYPED
+from gcond.cli.translation import in_options
 from gcond.cli.usage_errors import sentence
 from gcond.cli.voice import fail
 from gcond.errors import GcondError
@@ -40,9 +53,9 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "propagate": propagate.command,
     "report": report.command,
     "reproduce": reproduce.command,
-    "methods": catalogue.methods,
-    "models": catalogue.models,
-    "datasets": catalogue.datasets,
+    "methods": listings.methods,
+    "models": listings.models,
+    "datasets": listings.datasets,
     "demo": demo.command,
 }
 for _place, (_name, _function) in enumerate(_COMMANDS.items()):
@@ -55,16 +68,16 @@ def run(argv: Sequence[str] | None = None) -> int:
     0 is success; 2 means that something a person gave is wrong, said in one sentence; 130 that it was
     interrupted; 141 that nobody reads the output any more. Other exceptions are bugs and get through.
     """
+    words = list(sys.argv[1:] if argv is None else argv)
+    TYPED.set(words)
     try:
-        words = list(sys.argv[1:] if argv is None else argv)
-        TYPED.set(words)
         app(words)
         sys.stdout.flush()
     except CycloptsError as error:
         fail(sentence(error))
         return 2
     except GcondError as error:
-        fail(str(error))
+        fail(in_options(str(error), _options(words)))
         return 2
     except KeyboardInterrupt as stop:
         fail(str(stop) or "interrupted")  # a command that can go on later says how
@@ -79,6 +92,12 @@ def run(argv: Sequence[str] | None = None) -> int:
         fail("the result cannot be written: the disk is full")
         return 2
     return 0
+
+
+def _options(words: Sequence[str]) -> set[str]:
+    """The options of the command that ``words`` call."""
+    _, apps, _ = app.parse_commands(words)
+    return {name for argument in apps[-1].assemble_argument_collection() for name in argument.names}
 
 
 def _drop_stdout() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from gcond.cli.assignments import parse_assignments
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
@@ -72,9 +73,9 @@ def command(
     for count, option in ((seeds, "--seeds"), (runs, "--runs")):
         if count < 1:
             raise GcondError(f"{count} is too few for {option}: use {option} 1 or more")
-    chosen = chosen_methods(methods, settings.parse_assignments(set_), recipe)
+    chosen = chosen_methods(methods, parse_assignments(set_), recipe)
     networks = named_models(models)
-    training = settings.parse_assignments(train)
+    training = parse_assignments(train)
     settings.build(Recipe, training, "the training recipe")
     ratios, sizes = asked_budgets(ratio, nodes)
     with work.open(common.threads) as engine:
@@ -126,7 +127,7 @@ def chosen_methods(names: str, assigned: Mapping[str, str], recipe: str | None) 
     """The methods of ``gcond methods`` that are asked for, with the settings that concern each."""
     from gcond import methods
     from gcond.config.registry import suggest
-    from gcond.methods.condense import method_for
+    from gcond.methods import method_for
 
     wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     if not wanted:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from gcond.cli.assignments import parse_assignments
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
@@ -21,7 +22,6 @@ from gcond.cli.common_options import (
     whole_number,
 )
 from gcond.cli.learning_options import NOT_WATCHING, Watching, learned_facts, structure_facts
-from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.graph.source_graph import SourceGraph
@@ -58,19 +58,16 @@ def command(
     With the paper's settings: gcond condense cora --nodes 70 --recipe cora
     """
     voice = common.start()
-    from gcond.config import settings
-    from gcond.graph.budget import parse_ratio
-    from gcond.methods.condense import budget_for, condense, method_for
+    from gcond.graph.budget import budget_for, check_budget, parse_ratio
+    from gcond.methods import method_for
     from gcond.reports.tables import facts, seconds, size
+    from gcond.runtime.device import choose_device
 
     # What can be refused without the graph is refused before it is read.
-    if (ratio is None) == (nodes is None):
-        raise GcondError("give a budget as either --ratio or --nodes, for example --ratio 2.6% or --nodes 70")
-    if ratio is not None:
-        parse_ratio(ratio)
+    check_budget(ratio, nodes)
     watching.check()
-    options = settings.parse_assignments(set_)
-    learned = method_for(method, options, recipe).kind == "learned"
+    chosen = method_for(method, parse_assignments(set_), recipe)
+    learned = chosen.kind == "learned"
 
     def check(place: Path) -> None:
         check_new_file(place, source, force)
@@ -90,16 +87,7 @@ def command(
         out = default_name(graph, method, budget.nodes)
         check(out)
     with watching.session(out, voice, method, learned=learned) as callbacks:
-        condensed = condense(
-            graph,
-            method=method,
-            nodes=budget.nodes,
-            seed=seed,
-            device=common.device,
-            recipe=recipe,
-            callbacks=callbacks,
-            **options,  # type: ignore[arg-type]
-        )
+        condensed = chosen.condense(graph, budget, seed, choose_device(common.device), callbacks)
         condensed.save(out)
 
     provenance, found = condensed.provenance, condensed.statistics

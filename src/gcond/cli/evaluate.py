@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from gcond.cli.assignments import parse_assignments
 from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, SetOption, SettingOption, whole_number
 from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
@@ -52,10 +53,9 @@ def command(
     For the reference: gcond evaluate --whole cora
     """
     voice = common.start()
-    from gcond.config import settings
     from gcond.reports.tables import score_table
 
-    assigned = settings.parse_assignments(set_)
+    assigned = parse_assignments(set_)
     if (condensed is None) == (whole is None):
         raise GcondError("give either a condensed file with --on SOURCE, or --whole SOURCE")
     if whole is not None and on is not None:

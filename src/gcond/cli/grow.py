@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from gcond.cli.assignments import parse_assignments
 from gcond.cli.common_options import DEFAULTS, Common, SetOption, check_new_file, flag, outcome, whole_number
 from gcond.cli.learning_options import NOT_WATCHING, Watching, learned_facts, structure_facts
 
@@ -32,12 +33,11 @@ def command(
     """
     voice = common.start()
     from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.config import settings
     from gcond.methods.grow import grow, growable
     from gcond.reports.tables import facts, seconds
 
     watching.check()
-    options = settings.parse_assignments(set_)
+    options = parse_assignments(set_)
     small = CondensedGraph.load(condensed)
     _, made = growable(small, options)
     out = out or Path(f"{condensed.stem}-grown-{nodes}.safetensors")

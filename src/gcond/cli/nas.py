@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from gcond.cli.assignments import parse_assignments, parse_grid
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
@@ -68,9 +69,8 @@ def command(
     """
     voice = common.start()
     from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.config import settings
     from gcond.evaluation.nas.search import recipes, search
-    from gcond.evaluation.nas.search_space import parse_grid, space
+    from gcond.evaluation.nas.search_space import space
     from gcond.reports.comparison_table import failure_lines
     from gcond.reports.search_table import search_tables
     from gcond.results.run_folder import RunFolder
@@ -78,7 +78,7 @@ def command(
 
     if runs < 1:
         raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
-    recipe, wanted = settings.parse_assignments(set_), parse_grid(grid)
+    recipe, wanted = parse_assignments(set_), parse_grid(grid)
     # What cannot be is refused before anything is read or made.
     recipes(space(model, wanted).models[0], recipe, condensed_epochs)
     out = out or Path(f"{condensed.stem}-nas")

@@ -9,7 +9,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, Source, check_new_file, flag, whole_number
-from gcond.errors import GcondError
 
 
 def command(
@@ -28,13 +27,13 @@ def command(
     For example: gcond propagate cora --hops 2 -o cora-2.npy --memory 500MB
     """
     voice = common.start()
+    from gcond.config import settings
     from gcond.graph.propagation import propagate
     from gcond.reports.tables import facts, seconds, size
     from gcond.runtime.device import choose_device
     from gcond.runtime.memory import parse_bytes, peak_rss_mb
 
-    if hops < 0:
-        raise GcondError(f"{hops} hops are too few: use --hops 0 or more")
+    settings.whole_number(hops, "hops", least=0)
     limit = parse_bytes(memory) if memory is not None else None
     check_new_file(out, source, force)
     graph = common.load(source, voice, directed=directed)

@@ -1,10 +1,11 @@
-"""Adding a file registers it: find every final subclass that a package's modules define."""
+"""Things found by name: adding a file to a package registers every final subclass that it defines."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from types import ModuleType
@@ -30,14 +31,14 @@ def discover(package: ModuleType, base: type[T]) -> dict[str, type[T]]:
     return found
 
 
-def resolve(kind: str, name: str, choices: dict[str, T]) -> T:
+def resolve(kind: str, name: str, choices: Mapping[str, T]) -> T:
     """Look ``name`` up among ``choices``; a miss names the nearest choice and all of them."""
     if isinstance(name, str) and name in choices:
         return choices[name]
     raise GcondError(f"unknown {kind} '{name}'{suggest(name, choices)}: choose one of {', '.join(sorted(choices))}")
 
 
-def suggest(name: str, choices: object) -> str:
+def suggest(name: str, choices: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` when something close to ``name`` exists, else nothing."""
-    close = get_close_matches(str(name), list(choices), n=1)  # type: ignore[call-overload]
+    close = get_close_matches(str(name), list(choices), n=1)
     return f" (did you mean '{close[0]}'?)" if close else ""

@@ -1,14 +1,12 @@
-"""Settings are frozen dataclasses; this is the one place where outside values become one."""
+"""Values from outside, made into settings: the frozen dataclasses of methods, models and training."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
 
 from gcond.config.registry import suggest
 from gcond.errors import GcondError
@@ -22,6 +20,8 @@ def build(cls: type[T], values: Mapping[str, Any], what: str) -> T:
     Text is accepted wherever it spells the field's type, so the command line, TOML and Python share
     one path. ``what`` names the thing in messages, for example ``method 'herding'``.
     """
+    from pydantic import TypeAdapter, ValidationError  # takes a while, and much is refused without it
+
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
@@ -51,30 +51,21 @@ def spelled(name: str, settings: Any) -> str:
     return f"{name} ({changes})" if changes else name
 
 
-def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
-    """``["key=value", …]`` from the command line, as a dictionary."""
-    values: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise GcondError(f"--set takes key=value, and '{pair}' is not of that form")
-        values[key.strip()] = value.strip()
-    return values
-
-
 def whole_number(value: Any, what: str, least: int | None = None) -> int:
     """``value`` as an int, refused unless it is one (of at least ``least``)."""
     try:
-        number = operator.index(value)
+        number = operator.index(value) if not isinstance(value, bool) else None
     except TypeError:
-        raise GcondError(f"{what}={value!r} is not a whole number") from None
+        number = None
+    if number is None:
+        raise GcondError(f"{what}={value!r} is not a whole number")
     if least is not None and number < least:
         raise GcondError(f"{what}={number} is too small: use {least} or more")
     return number
 
 
 def as_dict(settings: object) -> dict[str, Any]:
-    """The settings as plain data, for provenance and ``--json``."""
+    """The settings as plain data, for provenance and JSON."""
     values = dataclasses.asdict(settings)  # type: ignore[call-overload]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 

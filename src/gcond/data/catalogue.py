@@ -1,4 +1,4 @@
-"""The data sets that have a name: their figures, their files and who reads them. Nothing is loaded here."""
+"""The data sets that have a name: their figures, their files and which module reads them. Nothing is loaded here."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gcond.errors import GcondError
 from gcond.graph.learning_setting import Setting
 
 if TYPE_CHECKING:
-    from gcond.data.generator import Synthetic
+    from gcond.data.synthetic_graphs import Synthetic
 
-Reader = Literal["planetoid", "npz", "heterophilous", "ogb", "saint"]
+Reader = Literal["planetoid", "gnn_benchmark", "heterophilous", "ogb", "graphsaint"]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One named data set. The figures are the ones that papers print, except where a comment says otherwise."""
+    """A named data set. The figures are the ones that papers print, except where a comment says otherwise."""
 
     name: str
     reader: Reader
@@ -49,7 +49,7 @@ class Dataset:
         looked = f"it is not in '{base}'" if base is not None else "no data folder is given"
         raise GcondError(
             f"cannot get '{self.name}': {looked}, and gcond does not download it: put {', '.join(self.expected)} "
-            f"from {self.upstream} into DIR/{self.folders[0]} and pass --data DIR or set $GCOND_DATA"
+            f"from {self.upstream} into DIR/{self.folders[0]} and give data_dir=DIR or set $GCOND_DATA"
         )
 
     def at_hand(self, data_dir: str | Path | None) -> bool:
@@ -62,7 +62,7 @@ class Dataset:
             return str(place)
         if self.raw:
             return "downloaded on first use"
-        return f"put {', '.join(self.expected)} from {self.upstream} into DIR/{self.folders[0]}, then --data DIR"
+        return f"put {', '.join(self.expected)} from {self.upstream} into {self.folders[0]} of the data folder"
 
     def _place(self, data_dir: str | Path | None) -> Path | None:
         with contextlib.suppress(GcondError):  # no data folder, or not in it
@@ -157,7 +157,7 @@ _ALL = (
     ),
     Dataset(
         "flickr",
-        "saint",
+        "graphsaint",
         89250,
         449878,  # papers print 899,756: every pair in both directions
         500,
@@ -170,7 +170,7 @@ _ALL = (
     ),
     Dataset(
         "reddit",
-        "saint",
+        "graphsaint",
         232965,
         11606919,  # papers print 57,307,946, of another release than GraphSAINT's
         602,
@@ -183,7 +183,7 @@ _ALL = (
     ),
     Dataset(
         "amazon-computers",
-        "npz",
+        "gnn_benchmark",
         13752,
         245861,
         767,
@@ -197,7 +197,7 @@ _ALL = (
     ),
     Dataset(
         "amazon-photo",
-        "npz",
+        "gnn_benchmark",
         7650,
         119081,
         745,
@@ -211,7 +211,7 @@ _ALL = (
     ),
     Dataset(
         "coauthor-cs",
-        "npz",
+        "gnn_benchmark",
         18333,
         81894,
         6805,
@@ -225,7 +225,7 @@ _ALL = (
     ),
     Dataset(
         "coauthor-physics",
-        "npz",
+        "gnn_benchmark",
         34493,
         247962,
         8415,
@@ -239,7 +239,7 @@ _ALL = (
     ),
     Dataset(
         "dblp",
-        "npz",
+        "gnn_benchmark",
         17716,
         52867,
         1639,
@@ -272,7 +272,7 @@ DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
 
 def catalogue(data_dir: str | Path | None = None) -> list[dict[str, Any]]:
     """One row for each name that ``load`` knows, for ``gcond datasets``; loads nothing and needs no torch."""
-    from gcond.data.generator import PRESETS
+    from gcond.data.synthetic_graphs import PRESETS
 
     found: list[tuple[str, Dataset | Synthetic, str]] = [(d.name, d, d.whereabouts(data_dir)) for d in _ALL]
     made: list[tuple[str, Dataset | Synthetic, str]] = [

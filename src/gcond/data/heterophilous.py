@@ -5,26 +5,24 @@ Platonov et al., A Critical Look at the Evaluation of GNNs under Heterophily, IC
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
-from gcond.data.archive import Archive
 from gcond.data.arrays import tensor, whole_numbers
-from gcond.data.catalogue import Dataset
-from gcond.data.mirrors import fetch
+from gcond.data.npz_archive import Archive
 from gcond.data.request import Request
 from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph.source_graph import PARTS, SourceGraph
 
 
-def load(dataset: Dataset, request: Request, data_dir: str | Path | None) -> SourceGraph:
-    """The named set, with its features untouched."""
-    (content,) = fetch(dataset.raw, name=dataset.name, data_dir=data_dir).values()
-    return assemble(Archive(content, dataset.raw[0].name), request)
+def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
+    """A named set, with its features untouched."""
+    ((name, content),) = files.items()
+    return assemble(Archive(content, name), request)
 
 
 def assemble(archive: Archive, request: Request) -> SourceGraph:
-    """Of the S published splits (``train_masks`` bool [S, N], …) the one numbered ``seed`` mod S."""
+    """The graph; of the S published splits (``train_masks`` bool [S, N], …) the one numbered ``seed`` mod S."""
     arrays = archive.read(["node_features", "node_labels", "edges", *(f"{part}_masks" for part in PARTS)])
     edges = whole_numbers(arrays["edges"], archive.label("edges"))
     if edges.dim() != 2 or edges.shape[1] != 2:

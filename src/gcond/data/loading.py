@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from copy import copy
 from importlib import import_module
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gcond.config.registry import suggest
+from gcond.config.settings import whole_number
 from gcond.data.catalogue import DATASETS
+from gcond.data.mirrors import fetch
 from gcond.data.request import Request
 from gcond.errors import GcondError
 from gcond.graph.learning_setting import SETTINGS, Setting
@@ -46,11 +47,9 @@ def load(
     """
     if setting is not None and setting not in SETTINGS:
         raise GcondError(f"unknown setting '{setting}'{suggest(setting, SETTINGS)}: choose {' or '.join(SETTINGS)}")
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise GcondError(f"seed={seed!r} is not usable: it must be a whole number")
     if not isinstance(directed, bool):
         raise GcondError(f"directed={directed!r} is not usable: it must be True or False")
-    seed = int(seed)
+    seed = whole_number(seed, "seed")
     if not isinstance(source, str | os.PathLike):
         return _from_object(source, setting, directed, seed)
     text = os.fspath(source)
@@ -58,13 +57,15 @@ def load(
         raise GcondError("the source is empty: give a name from `gcond datasets` or a path")
     request = Request(name=text, setting=setting, directed=directed, seed=seed)
     if text.startswith(SYNTHETIC):
-        from gcond.data import generator as synthetic
+        from gcond.data import synthetic_graphs
 
-        return synthetic.load(text.removeprefix(SYNTHETIC), request)
+        return synthetic_graphs.load(text.removeprefix(SYNTHETIC), request)
     named = DATASETS.get(text.lower().replace("_", "-")) if isinstance(source, str) else None
     if named is not None:
         reader = import_module(f"gcond.data.{named.reader}")
-        return reader.load(named, Request(named.name, setting or named.setting, directed, seed), data_dir)
+        what = fetch(named.raw, name=named.name, data_dir=data_dir) if named.raw else named.folder(data_dir)
+        graph: SourceGraph = reader.load(what, Request(named.name, setting or named.setting, directed, seed))
+        return graph
     path = Path(text).expanduser()
     if path.exists():
         stem = path.resolve().name if path.is_dir() else path.stem
@@ -105,9 +106,9 @@ def _from_path(path: Path, request: Request) -> SourceGraph:
     if path.is_dir():
         return _from_folder(path, request)
     if path.suffix == ".npz":
-        from gcond.data import npz
+        from gcond.data import gnn_benchmark
 
-        return npz.load_file(path, request)
+        return gnn_benchmark.load_file(path, request)
     if path.suffix == ".safetensors":
         return _from_safetensors(path, request)
     if path.suffix in (".csv", ".parquet"):
@@ -118,23 +119,23 @@ def _from_path(path: Path, request: Request) -> SourceGraph:
 
 
 def _from_folder(folder: Path, request: Request) -> SourceGraph:
-    from gcond.data import table_folder as files
+    from gcond.data import table_folder
 
-    if files.holds_tables(folder):
-        return files.load_folder(folder, request)
+    if table_folder.holds_tables(folder):
+        return table_folder.load(folder, request)
     if any((folder / name).exists() for name in ("adj_full.npz", "feats.npy", "role.json")):
-        from gcond.data import saint
+        from gcond.data import graphsaint
 
-        return saint.load_folder(folder, request)
+        return graphsaint.load(folder, request)
     if (folder / "raw" / "node-feat.csv.gz").exists():
         from gcond.data import ogb
 
-        return ogb.load_folder(folder, request)
+        return ogb.load(folder, request)
     raise GcondError(f"the folder '{folder}' holds no graph that gcond reads: it needs {FORMS}")
 
 
 def _from_safetensors(path: Path, request: Request) -> SourceGraph:
-    from gcond.data import size_check as memory
+    from gcond.data.size_check import require_memory
     from gcond.graph.source_graph import SourceGraph
     from gcond.runtime.tensor_file import read_metadata_kind
 
@@ -143,18 +144,18 @@ def _from_safetensors(path: Path, request: Request) -> SourceGraph:
             f"'{path}' holds a condensed graph, and a source graph is needed here: "
             "give the name or path of the graph it was made from"
         )
-    memory.require(2 * path.stat().st_size, f"'{path}'")
+    require_memory(2 * path.stat().st_size, f"'{path}'")
     return _as_asked(SourceGraph.load(path), request.setting, request.directed)
 
 
 def _as_asked(graph: SourceGraph, setting: Setting | None, directed: bool) -> SourceGraph:
     if directed and not graph.directed:
-        raise GcondError(f"the graph '{graph.name}' was already made undirected: load its raw data with directed")
+        raise GcondError(f"the graph '{graph.name}' was already made undirected: load its raw data with directed=True")
     return graph if setting in (None, graph.setting) else graph.with_setting(setting)
 
 
 def _no_such(text: str) -> GcondError:
-    from gcond.data.generator import PRESETS
+    from gcond.data.synthetic_graphs import PRESETS
 
     if os.sep in text or text.startswith(("~", ".")) or Path(text).suffix:
         return GcondError(f"there is no file or folder '{text}'")

@@ -209,5 +209,5 @@ def _cannot_get(
     names = ", ".join(file.name for file in missing)
     return GcondError(
         f"cannot get '{name}': it is not in {looked}the cache '{cache_folder()}', and {'; '.join(failures)}: "
-        f"put {names} from {first.url.rpartition('/')[0]} into DIR/{where} and pass --data DIR or set $GCOND_DATA"
+        f"put {names} from {first.url.rpartition('/')[0]} into DIR/{where} and give data_dir=DIR or set $GCOND_DATA"
     )

@@ -1,7 +1,7 @@
 """Raw folders of the Open Graph Benchmark (Hu et al., NeurIPS 2020) for node classification.
 
-``raw/edge.csv.gz`` (source, target), ``raw/node-feat.csv.gz`` (d numbers a row), ``raw/node-label.csv.gz``
-and ``split/NAME/{train,valid,test}.csv.gz`` (a node id a row); none has a header.
+``raw/edge.csv.gz`` (source, target), ``raw/node-feat.csv.gz`` (d numbers per row), ``raw/node-label.csv.gz``
+and ``split/NAME/{train,valid,test}.csv.gz`` (one node id per row); none has a header.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.data import size_check as memory
 from gcond.data.arrays import finite
-from gcond.data.catalogue import Dataset
 from gcond.data.request import Request
+from gcond.data.size_check import require_memory
 from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph.features import standardise
@@ -31,12 +30,7 @@ if TYPE_CHECKING:
 LONGEST_LINE = 2**20
 
 
-def load(dataset: Dataset, request: Request, data_dir: str | Path | None) -> SourceGraph:
-    """The named set, from the folder a person put it in."""
-    return load_folder(dataset.folder(data_dir), request)
-
-
-def load_folder(folder: Path, request: Request) -> SourceGraph:
+def load(folder: Path, request: Request) -> SourceGraph:
     """Standardised by the training nodes; the split is OGB's own."""
     y = _integers(folder / "raw" / "node-label.csv.gz", 1)[0]
     splits = sorted(path.parent for path in (folder / "split").glob("*/train.csv.gz"))
@@ -71,7 +65,7 @@ def _integers(path: Path, columns: int) -> Tensor:
 def _features(path: Path, n: int) -> Tensor:
     """float32 [n, d], filled block by block so that it never stands in memory twice."""
     columns = _count_columns(path)
-    memory.require(3 * 4 * n * columns, f"'{path}' ({n} by {columns})")
+    require_memory(3 * 4 * n * columns, f"'{path}' ({n} by {columns})")
     x = torch.empty(n, columns)
     start = 0
     for batch in _batches(path, "float32", columns):

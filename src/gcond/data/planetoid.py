@@ -6,15 +6,12 @@ import collections
 import io
 import pickle
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 import torch
 
-from gcond.data.catalogue import Dataset
-from gcond.data.mirrors import fetch
 from gcond.data.request import Request
 from gcond.data.splits import Split
 from gcond.graph.features import row_normalise
@@ -50,24 +47,21 @@ class NumbersOnly(pickle.Unpickler):
             raise pickle.UnpicklingError(f"{module}.{name} is not allowed here") from None
 
 
-def load(dataset: Dataset, request: Request, data_dir: str | Path | None) -> SourceGraph:
-    """The graph of one Planetoid set; features are row-normalised."""
-    files = fetch(dataset.raw, name=dataset.name, data_dir=data_dir)  # every byte is checked by sha256 here
-    return assemble({name.removeprefix(f"ind.{dataset.name}."): content for name, content in files.items()}, request)
+def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
+    """The graph of one set, row-normalised: ``allx`` first, then the test rows at the ids that ``test.index`` lists.
 
-
-def assemble(files: Mapping[str, bytes], request: Request) -> SourceGraph:
-    """Put the parts together: ``allx`` first, then the test rows at the ids that ``test.index`` lists.
+    ``files`` are ``ind.NAME.x`` and so on, each checked by its sha256 before.
 
     CiteSeer lists fewer test ids than it has nodes after ``allx``: the isolated ones in the gaps get
     zero features and class 0, and are in no part of the split.
     """
+    contents = {name.split(".", 2)[2]: content for name, content in files.items()}
     parts = {
-        name: NumbersOnly(io.BytesIO(content), encoding="latin1").load()
-        for name, content in files.items()
-        if name != "test.index"
+        part: NumbersOnly(io.BytesIO(content), encoding="latin1").load()
+        for part, content in contents.items()
+        if part != "test.index"
     }
-    test = np.array(files["test.index"].split(), dtype=np.int64)
+    test = np.array(contents["test.index"].split(), dtype=np.int64)
     known, train = parts["allx"].shape[0], len(parts["y"])
     nodes = int(test.max()) + 1
 

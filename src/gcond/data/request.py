@@ -1,4 +1,4 @@
-"""What the caller of ``load`` wants, beside the source itself."""
+"""The arguments of ``gcond.load`` beside the source itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gcond.graph.learning_setting import Setting
 
 @dataclass(frozen=True)
 class Request:
-    """Handed unchanged to whichever reader the source needs."""
+    """How a graph is to be read; every reader gets it unchanged."""
 
     name: str
     """What the graph will be called."""

@@ -1,4 +1,4 @@
-"""Refuse what cannot fit before it is read, when a header already tells its size."""
+"""A check of free memory before a file is read, where its header tells how much it takes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from gcond.errors import GcondError
 from gcond.runtime.memory import available_bytes
 
 
-def require(needed: int, what: str) -> None:
-    """``needed`` bytes must be free for ``what``."""
+def require_memory(needed: int, what: str) -> None:
+    """Refuse ``what`` where the ``needed`` bytes are not free."""
     free = available_bytes()
     if needed > free:
         raise GcondError(

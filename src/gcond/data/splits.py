@@ -12,7 +12,7 @@ from gcond.errors import GcondError
 from gcond.runtime.seeds import generator
 
 TRAIN, VAL = 20, 30
-"""Nodes a class, as Shchur et al. drew them (Pitfalls of Graph Neural Network Evaluation, 2018)."""
+"""Nodes per class, as Shchur et al. drew them (Pitfalls of Graph Neural Network Evaluation, 2018)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,9 @@ def per_class(y: Tensor, seed: int, class_names: tuple[str, ...] = ()) -> Split:
         train = TRAIN if n > TRAIN + VAL else max(1, n * 2 // 5)
         val = VAL if n > TRAIN + VAL else max(1, n * 3 // 10)
         shuffled = members[torch.randperm(n, generator=stream)]
-        for part, ids in zip(parts, shuffled.split([train, val, n - train - val]), strict=True):
+        for part, ids in zip(parts, torch.tensor_split(shuffled, (train, train + val)), strict=True):
             parts[part].append(ids)
-    note = f"the split was drawn with seed {seed}: {TRAIN} training and {VAL} validation nodes a class, the rest test"
+    note = f"the split was drawn with seed {seed}: {TRAIN} training and {VAL} validation nodes per class, the rest test"
     if small:
         note += f" ({small} classes of {TRAIN + VAL} nodes or fewer: 40 % training, 30 % validation)"
     none = torch.empty(0, dtype=torch.long)

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.data import size_check as memory
 from gcond.data.request import Request
+from gcond.data.size_check import require_memory
 from gcond.data.splits import Split, per_class
-from gcond.data.tabular import KINDS, Table, first_line, first_true, is_numeric, read_table
+from gcond.data.table_file import KINDS, Table, first_line, first_true, is_numeric, read_table
 from gcond.errors import GcondError
 from gcond.graph.source_graph import PARTS, SourceGraph
 
@@ -38,7 +38,7 @@ def holds_tables(folder: Path) -> bool:
     return any((folder / f"{part}{kind}").exists() for part in ("nodes", "edges") for kind in KINDS)
 
 
-def load_folder(folder: Path, request: Request) -> SourceGraph:
+def load(folder: Path, request: Request) -> SourceGraph:
     """Read and check both tables; features are used as they are."""
     import pyarrow as pa
 
@@ -100,7 +100,7 @@ def _features(nodes: Table) -> tuple[Tensor, str]:
     if lists:
         x = _list_features(nodes, lists[0])
         return x, f"{_columns(lists, 'feature column')} (lists of {x.shape[1]})"
-    memory.require(4 * nodes.data.num_rows * len(names), f"'{nodes.file}'")
+    require_memory(4 * nodes.data.num_rows * len(names), f"'{nodes.file}'")
     x = torch.empty(nodes.data.num_rows, len(names))
     for at, name in enumerate(names):
         if pa.types.is_null(nodes.column(name).type):
@@ -112,7 +112,7 @@ def _features(nodes: Table) -> tuple[Tensor, str]:
 def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _list_features(nodes: Table, name: str) -> Tensor:

@@ -16,12 +16,12 @@ from gcond.data import load
 from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
 from gcond.evaluation.evaluate import asked_recipe, check_fit, deviation
+from gcond.graph.budget import budget_for
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs.condensation import Condensation
 from gcond.jobs.runner import Runner
 from gcond.jobs.training_job import ORIGINAL, TrainingJob, training_seeds
 from gcond.methods import resolve as resolve_methods
-from gcond.methods.condense import budget_for
 from gcond.methods.method import Method
 from gcond.models import resolve as resolve_models
 from gcond.models.model import Model

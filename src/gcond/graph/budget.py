@@ -12,10 +12,12 @@ from gcond.errors import GcondError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from gcond.graph.source_graph import SourceGraph
+
 
 @dataclass(frozen=True)
 class Budget:
-    """How many synthetic nodes, in both readings."""
+    """The number of synthetic nodes, in both readings."""
 
     nodes: int
     ratio: float
@@ -33,6 +35,25 @@ def parse_ratio(text: str | float) -> float:
     return ratio
 
 
+def check_budget(ratio: str | float | None, nodes: int | None) -> None:
+    """Refuse what no graph could have: neither of the two, both, or a ratio that is none."""
+    if (ratio is None) == (nodes is None):
+        raise GcondError("give a budget as either ratio or nodes, for example ratio='2.6%' or nodes=70")
+    if ratio is not None:
+        parse_ratio(ratio)
+
+
+def budget_for(graph: SourceGraph, *, ratio: str | float | None = None, nodes: int | None = None) -> Budget:
+    """The budget that ``ratio`` or ``nodes`` (exactly one of them) means on ``graph``."""
+    return resolve_budget(
+        ratio=ratio,
+        nodes=nodes,
+        population=graph.budget_population,
+        labelled=int(graph.train_mask.sum()),
+        classes=graph.num_classes,
+    )
+
+
 def resolve_budget(
     *, ratio: str | float | None, nodes: int | None, population: int, labelled: int, classes: int
 ) -> Budget:
@@ -41,23 +62,19 @@ def resolve_budget(
     ``population`` is what the ratio is a share of; a ratio never gives more than the ``labelled``
     nodes, while ``nodes`` is exact and is refused when it cannot be met.
     """
-    if (ratio is None) == (nodes is None):
-        raise GcondError("give a budget as either a ratio or a number of nodes, for example --ratio 2.6% or --nodes 70")
-    if nodes is not None:
+    check_budget(ratio, nodes)
+    if ratio is None:
         nodes = whole_number(nodes, "nodes")
         if nodes < classes:
-            raise GcondError(f"{nodes} nodes are too few for {classes} classes: use --nodes {classes} or more")
+            raise GcondError(f"{nodes} nodes are too few for {classes} classes: use nodes={classes} or more")
         if nodes > labelled:
-            raise GcondError(
-                f"{nodes} nodes are more than the {labelled} labelled ones: use --nodes {labelled} or fewer"
-            )
+            raise GcondError(f"{nodes} nodes are more than the {labelled} labelled ones: use nodes={labelled} or fewer")
         return Budget(nodes, nodes / population)
-    share = parse_ratio(ratio)  # type: ignore[arg-type]
-    wanted = min(round(share * population), labelled)
+    wanted = min(round(parse_ratio(ratio) * population), labelled)
     if wanted < classes:
         raise GcondError(
             f"ratio {ratio} of {population} nodes is {wanted} nodes, but there are {classes} classes: "
-            f"use --nodes {classes} or more"
+            f"use nodes={classes} or more"
         )
     return Budget(wanted, wanted / population)
 

@@ -45,8 +45,8 @@ class TrainingJob:
     label: str = ORIGINAL
     """What it is trained on, in words."""
     tested: bool = True
-    """Whether the test nodes are looked at. A search chooses by validation accuracy alone, and trains many architectures
-    as one stack, whose products round otherwise than a model's own: its trials are of a kind of their own."""
+    """Whether the test nodes are looked at. A search chooses by validation accuracy alone, and trains architectures as
+    one stack, whose products round otherwise than a model's own: its trials are of a kind of their own."""
 
     def __str__(self) -> str:
         return f"{settings.spelled(self.model.name, self.model)} on {self.label}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
-from gcond.config import registry
+from gcond.config import registry, settings
 from gcond.errors import GcondError
 from gcond.methods.coarsening import Coarsening
 from gcond.methods.dc_graph import DCGraph
@@ -33,7 +35,7 @@ __all__ = [
 
 def available() -> dict[str, type[Method]]:
     """Every method by name."""
-    return registry.discover(sys.modules[__name__], Method)  # type: ignore[type-abstract]
+    return registry.discover(sys.modules[__name__], Method)
 
 
 def find(name: str) -> type[Method]:
@@ -56,3 +58,26 @@ def resolve(asked: str | Method | Iterable[str | Method]) -> list[Method]:
     if not found:
         raise GcondError(f"no method is named: choose among {', '.join(available())}, or all")
     return found
+
+
+def method_for(
+    method: str | Method, options: Mapping[str, Any] | None = None, recipe: str | Path | None = None
+) -> Method:
+    """``method`` itself, or the one of that name with the settings of ``recipe`` and ``options`` on top.
+
+    A :class:`Method` brings its own settings, so that there must be no others with it.
+    """
+    options = options or {}
+    if isinstance(method, Method):
+        given = [*options, *(["recipe"] if recipe is not None else [])]
+        if given:
+            raise GcondError(
+                f"the method {type(method).__name__} brings its own settings, and {', '.join(given)} came with it: "
+                "set them in the method, or give its name"
+            )
+        return method
+    from gcond.methods import recipe_file
+
+    cls = find(method)
+    usual = recipe_file.load(recipe).settings(method) if recipe is not None else {}
+    return settings.build(cls, usual | dict(options), f"method '{method}'")

@@ -20,12 +20,11 @@ from gcond.condensed.task import Task
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
-from gcond.graph.budget import nodes_per_class
+from gcond.graph.budget import budget_for, nodes_per_class
 from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.start import Init, initial_features
 from gcond.matching.synthetic import Synthetic
-from gcond.methods.condense import budget_for
 from gcond.methods.gcond import GCond
 from gcond.methods.gradient_matching import GradientMatching
 from gcond.runtime.device import choose_device

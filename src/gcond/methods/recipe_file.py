@@ -1,4 +1,4 @@
-"""Recipes: the settings of methods as TOML files, a table a method; the paper's come with the package."""
+"""Recipes, public as ``gcond.recipes``: settings as TOML files, one table per method; the paper's come with gcond."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ABOUT = ("dataset", "budgets", "gat_threshold")
 
 @dataclass(frozen=True)
 class RecipeFile:
-    """What a recipe says, checked against the methods that there are."""
+    """A recipe, checked against the methods that there are."""
 
     name: str
     """As it was asked for: a name or a path."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.evaluation.thresholds import DELTAS
+from gcond.graph.budget import budget_for
 from gcond.jobs.condensation import Condensation
 from gcond.jobs.training_job import TrainingJob, training_seeds
 from gcond.matching.sparsification import thresholded
-from gcond.methods.condense import budget_for
 from gcond.methods.method import Method
 from gcond.models import find as find_model
 from gcond.models.gcn import GCN

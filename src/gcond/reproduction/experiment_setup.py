@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.graph.budget import budget_for
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs.condensation import Condensation
 from gcond.jobs.runner import Runner
-from gcond.methods import find
+from gcond.methods import find, method_for
 from gcond.methods import recipe_file as recipes
-from gcond.methods.condense import budget_for, method_for
 from gcond.methods.method import Method
 from gcond.methods.recipe_file import RecipeFile
 from gcond.results.failure import Failure

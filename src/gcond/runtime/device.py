@@ -1,4 +1,4 @@
-"""Where to compute: one name for the command line, Python and the file."""
+"""Devices to compute on, by one name for the command line, Python and the file."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def _check_gpu(name: str) -> None:
     _, colon, number = name.partition(":")
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not found:
-        raise GcondError(f"device '{name}' is not there: torch finds no CUDA device on this machine, use cpu")
+        raise GcondError(f"device '{name}' is not there: torch finds no CUDA device on this machine, use device='cpu'")
     if colon and int(number) >= found:
         raise GcondError(f"device '{name}' is not there: torch finds {found}, the last is cuda:{found - 1}")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from gcond.errors import GcondError
+from gcond.config.settings import whole_number
 
 
 def use_threads(count: int | None) -> None:
     """Let torch use ``count`` CPU threads; ``None`` leaves it as it is."""
     if count is None:
         return
-    if count < 1:
-        raise GcondError(f"{count} threads are too few: use --threads 1 or more")
+    count = whole_number(count, "threads", least=1)
     import torch
 
     torch.set_num_threads(count)

@@ -66,15 +66,3 @@ def space(model: str | Model, grid: Mapping[str, Iterable[Any]] | None = None) -
     models = tuple(dict.fromkeys(built))
     typed = {key: list(dict.fromkeys(getattr(one, key) for one in models)) for key in values}
     return Space(typed, models)
-
-
-def parse_grid(pairs: Iterable[str]) -> dict[str, list[str]] | None:
-    """``["hidden=16,32", …]`` from the command line; ``None`` where there is none. A setting may be named twice."""
-    grid: dict[str, list[str]] = {}
-    for pair in pairs:
-        key, equals, values = pair.partition("=")
-        listed = [value.strip() for value in values.split(",") if value.strip()]
-        if not equals or not key.strip() or not listed:
-            raise GcondError(f"--grid takes setting=value,value, and '{pair}' is not of that form")
-        grid.setdefault(key.strip(), []).extend(listed)
-    return grid or None

@@ -1,10 +1,11 @@
-"""Who works off a list of jobs: processes of this machine, or a Ray cluster."""
+"""Engines, which work off a list of jobs: processes of this machine, or a Ray cluster."""
 
 from __future__ import annotations
 
 from typing import Literal, get_args
 
 from gcond.config.registry import suggest
+from gcond.config.settings import whole_number
 from gcond.errors import GcondError
 from gcond.runtime.engines.engine import Engine, Outcome
 
@@ -24,15 +25,15 @@ def open_engine(
     """
     if name not in get_args(EngineName):
         raise GcondError(f"unknown engine '{name}'{suggest(name, get_args(EngineName))}: choose local or ray")
-    for count, what in ((workers, "workers"), (threads, "threads")):
-        if count is not None and count < 1:
-            raise GcondError(f"{count} {what} are too few: use --{what} 1 or more")
+    for what, count in {"workers": workers, "threads": threads}.items():
+        if count is not None:
+            whole_number(count, what, least=1)
     if name == "ray":
         from gcond.runtime.engines.ray import RayEngine
 
         return RayEngine(workers, threads, address)
     if address is not None:
-        raise GcondError(f"the address '{address}' is for Ray: add --engine ray, or leave it out")
+        raise GcondError(f"address='{address}' is for Ray: add engine='ray', or leave it out")
     from gcond.runtime.engines.local import LocalEngine
 
     return LocalEngine(workers, threads)

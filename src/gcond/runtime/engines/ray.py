@@ -33,7 +33,7 @@ class RayEngine(Engine):
         try:
             import ray
         except ImportError:
-            raise GcondError("the engine ray needs Ray: pip install 'gcond[ray]', or use --engine local") from None
+            raise GcondError("the engine ray needs Ray: pip install 'gcond[ray]', or use engine='local'") from None
         self._ray: Any = ray
         self._address = address
         self._started = False
@@ -107,7 +107,7 @@ class RayEngine(Engine):
         largest = max((int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]), default=0)
         if largest < self.threads:  # its jobs would wait for ever
             raise GcondError(
-                f"no machine of the Ray cluster has {self.threads} cores for a job: use --threads {largest} or fewer"
+                f"no machine of the Ray cluster has {self.threads} cores for a job: use threads={largest} or fewer"
             )
 
     def close(self) -> None:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from gcond.config.registry import resolve
-from gcond.data import size_check as memory
+from gcond.config.settings import build
 from gcond.data.request import Request
+from gcond.data.size_check import require_memory
 from gcond.errors import GcondError
 from gcond.graph.learning_setting import Setting
 
@@ -33,11 +34,11 @@ BLOCK = 8192
 
 @dataclass(frozen=True)
 class Synthetic:
-    """What a made-up graph is like."""
+    """A made-up graph: its size, how its classes and degrees are distributed, and what its features tell."""
 
     nodes: int = 3000
     degree: float = 8.0
-    """Neighbours a node has on average."""
+    """Neighbours per node, on average."""
     classes: int = 6
     features: int = 64
     homophily: float = 0.7
@@ -47,7 +48,7 @@ class Synthetic:
     class_skew: float = 0.7
     """Class of rank r has size ~ r^-skew; 0 makes all alike."""
     kind: Literal["gaussian", "words"] = "gaussian"
-    """Gaussian clouds around class centres, or a bag of words with a topic a class."""
+    """Gaussian clouds around class centres, or a bag of words with one topic per class."""
     signal: float = 1.2
     """Gaussian: distance of a class centre from the origin, in standard deviations of the noise.
     Words: share of a node's words that come from its topic."""
@@ -63,7 +64,7 @@ class Synthetic:
         if self.classes < 1 or self.features < 1 or self.words < 1:
             raise ValueError("classes, features and words must be at least 1")
         if self.nodes < 3 * self.classes:
-            raise ValueError(f"{self.nodes} nodes are too few for {self.classes} classes: use three a class or more")
+            raise ValueError(f"{self.nodes} nodes are too few for {self.classes} classes: use three per class or more")
         if not 0 <= self.homophily <= 1:
             raise ValueError("homophily must be between 0 and 1")
         if self.classes == 1 and self.homophily < 1:
@@ -126,14 +127,14 @@ PRESETS: dict[str, Synthetic] = {
 
 def parse(text: str) -> Synthetic:
     """``small,nodes=5000,homophily=0.3``: a preset, and what to change in it."""
-    from gcond.config.settings import build, parse_assignments
-
     preset, *changes = [part.strip() for part in text.split(",")]
-    base = asdict(resolve("synthetic graph", preset, PRESETS))
+    values = asdict(resolve("synthetic graph", preset, PRESETS))
     for change in changes:
-        if "=" not in change:
-            raise GcondError(f"'synthetic:{text}' has '{change}': write changes as key=value, for example nodes=5000")
-    return build(Synthetic, base | parse_assignments(changes), f"synthetic:{preset}")
+        key, equals, value = (part.strip() for part in change.partition("="))
+        if not equals or not key:
+            raise GcondError(f"'synthetic:{text}' has '{change}': write changes as in 'synthetic:small,nodes=5000'")
+        values[key] = value
+    return build(Synthetic, values, f"synthetic:{preset}")
 
 
 def load(text: str, request: Request) -> SourceGraph:
@@ -145,7 +146,7 @@ def load(text: str, request: Request) -> SourceGraph:
 
     spec = parse(text)
     dense = spec.features if spec.kind == "gaussian" else 3 * spec.words
-    memory.require(4 * spec.nodes * dense + 80 * spec.edges, f"'synthetic:{text}'")
+    require_memory(4 * spec.nodes * dense + 80 * spec.edges, f"'synthetic:{text}'")
     y = _classes(spec, _stream(request.seed, "classes"))
     train, val, test = map(torch.from_numpy, _split(spec, y, _stream(request.seed, "split")))
     edge_index = _edges(spec, y, _stream(request.seed, "edges"))

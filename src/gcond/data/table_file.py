@@ -1,4 +1,4 @@
-"""Tables in CSV and Parquet files: read, and their columns as numbers or text. What they mean is in ``files``."""
+"""Tables in CSV and Parquet files, with their columns as numbers or text; ``table_folder`` knows what they mean."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.data import size_check as memory
+from gcond.data.size_check import require_memory
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _read_csv(path: Path) -> pyarrow.Table:
     import pyarrow as pa
     from pyarrow import csv
 
-    memory.require(2 * path.stat().st_size, f"'{path}'")
+    require_memory(2 * path.stat().st_size, f"'{path}'")
     convert = csv.ConvertOptions(column_types=dict.fromkeys(TEXT_COLUMNS, pa.string()), strings_can_be_null=False)
     return csv.read_csv(path, convert_options=convert)
 
@@ -105,14 +105,14 @@ def _read_parquet(path: Path) -> pyarrow.Table:
 
     with parquet.ParquetFile(path) as file:
         groups = (file.metadata.row_group(at) for at in range(file.metadata.num_row_groups))
-        memory.require(2 * sum(group.total_byte_size for group in groups), f"'{path}'")
+        require_memory(2 * sum(group.total_byte_size for group in groups), f"'{path}'")
         return file.read()
 
 
 def is_numeric(kind: Any) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
 def first_true(mask: pyarrow.ChunkedArray) -> int:

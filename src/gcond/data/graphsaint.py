@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.data import size_check as memory
-from gcond.data.archive import Archive, edges_of
 from gcond.data.arrays import finite, tensor
-from gcond.data.catalogue import Dataset
+from gcond.data.npz_archive import Archive, edges_of
 from gcond.data.request import Request
+from gcond.data.size_check import require_memory
 from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph.features import standardise
@@ -29,12 +28,7 @@ BLOCK = 16384
 """Rows converted at a time, so that wide files never stand in memory twice."""
 
 
-def load(dataset: Dataset, request: Request, data_dir: str | Path | None) -> SourceGraph:
-    """The named set, from the folder a person put it in."""
-    return load_folder(dataset.folder(data_dir), request)
-
-
-def load_folder(folder: Path, request: Request) -> SourceGraph:
+def load(folder: Path, request: Request) -> SourceGraph:
     """Inductive unless asked otherwise, and standardised by the training nodes, as GraphSAINT itself does both."""
     x = _features(folder / "feats.npy")
     n = len(x)
@@ -65,7 +59,7 @@ def _features(path: Path) -> Tensor:
         raise GcondError(f"'{path}' is damaged, cut short or not a .npy file") from None
     if not isinstance(stored, np.ndarray) or stored.ndim != 2 or 0 in stored.shape or stored.dtype.kind not in "biuf":
         raise GcondError(f"'{path}' must be a matrix of numbers, [nodes, features]")
-    memory.require(3 * 4 * stored.size, f"'{path}' ({stored.shape[0]} by {stored.shape[1]})")
+    require_memory(3 * 4 * stored.size, f"'{path}' ({stored.shape[0]} by {stored.shape[1]})")
     x = torch.empty(stored.shape, dtype=torch.float32)
     for start in range(0, len(stored), BLOCK):
         x[start : start + BLOCK] = tensor(stored[start : start + BLOCK], f"'{path}'")
@@ -88,7 +82,7 @@ def _classes(path: Path, n: int) -> Tensor:
     for key, label in entries.items():
         node = _node(key, n, path)
         if isinstance(label, list):
-            raise GcondError(f"'{path}' gives node {node} several classes: gcond needs exactly one a node")
+            raise GcondError(f"'{path}' gives node {node} several classes: gcond needs exactly one per node")
         if type(label) is not int or not 0 <= label < 2**31:
             raise GcondError(f"'{path}' gives node {node} the class {label!r:.40}: classes are whole numbers from 0")
         y[node] = label

@@ -1,4 +1,4 @@
-"""The gnn-benchmark layout (Shchur et al., 2018) of an ``.npz``.
+"""Graphs in an ``.npz`` of the gnn-benchmark layout (Shchur et al., 2018).
 
 The layout is CSR: ``adj_data``, ``adj_indices``, ``adj_indptr``, ``adj_shape``; the same four with
 ``attr_`` or a dense ``attr_matrix``; ``labels``; and, if the file brings its own split, ``train_mask``,
@@ -7,11 +7,10 @@ The layout is CSR: ``adj_data``, ``adj_indices``, ``adj_indptr``, ``adj_shape``;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from gcond.data.archive import Archive, edges_of
-from gcond.data.catalogue import Dataset
-from gcond.data.mirrors import fetch
+from gcond.data.npz_archive import Archive, edges_of
 from gcond.data.request import Request
 from gcond.data.splits import Split, per_class
 from gcond.errors import GcondError
@@ -21,10 +20,10 @@ from gcond.graph.validation import class_ids
 from gcond.linalg.sparse import Matrix, SparseMatrix
 
 
-def load(dataset: Dataset, request: Request, data_dir: str | Path | None) -> SourceGraph:
+def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
     """A named set: presence of a word instead of its count as PyG reads it, row-normalised, with a drawn split."""
-    (content,) = fetch(dataset.raw, name=dataset.name, data_dir=data_dir).values()
-    archive = Archive(content, dataset.raw[0].name)
+    ((name, content),) = files.items()
+    archive = Archive(content, name)
     x = _attributes(archive)
     assert isinstance(x, SparseMatrix)  # the checksum says so
     present, transform = row_normalise(x.with_values((x.values > 0).float(), symmetric=False))

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.data import size_check as memory
 from gcond.data.arrays import tensor, whole_numbers
+from gcond.data.size_check import require_memory
 from gcond.errors import GcondError
 from gcond.graph.validation import unpack_csr
 from gcond.linalg.sparse import SparseMatrix
@@ -51,7 +51,7 @@ class Archive:
                 f"'{self.name}' has no array '{missing[0]}' (it has {', '.join(sorted(self._sizes)[:12]) or 'none'}): "
                 "the gnn-benchmark layout is adj_data, adj_indices, adj_indptr, adj_shape, the same with attr_, labels"
             )
-        memory.require(2 * sum(self._sizes[key] for key in keys), f"'{self.name}'")
+        require_memory(2 * sum(self._sizes[key] for key in keys), f"'{self.name}'")
         try:
             with np.load(self._open(), allow_pickle=False) as arrays:
                 return {key: self._array(arrays, key) for key in keys}
