@@ -112,7 +112,7 @@ def _features(nodes: Table) -> tuple[Tensor, str]:
 def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _list_features(nodes: Table, name: str) -> Tensor:

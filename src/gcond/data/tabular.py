@@ -112,7 +112,7 @@ def _read_parquet(path: Path) -> pyarrow.Table:
 def is_numeric(kind: Any) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
 def first_true(mask: pyarrow.ChunkedArray) -> int:

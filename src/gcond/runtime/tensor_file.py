@@ -80,7 +80,8 @@ def read_metadata_kind(path: str | Path) -> str | None:
 
     try:
         with safe_open(path, framework="pt") as file:
-            return json.loads((file.metadata() or {})[METADATA_KEY])["kind"]
+            kind = json.loads((file.metadata() or {})[METADATA_KEY])["kind"]
+            return kind if isinstance(kind, str) else None
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError):
         return None
 
