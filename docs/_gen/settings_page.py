@@ -1,0 +1,83 @@
+"""The page of settings: every method, every model and the training recipe, from their own dataclasses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+PAGE = "reference/settings.md"
+KINDS = {"learned": "Learned", "selected": "Selected", "merged": "Merged"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Called by mkdocs: adds the page, which is no file in the repository."""
+    files.append(File.generated(config, PAGE, content=page()))
+    return files
+
+
+def page() -> str:
+    from gcond import methods, models
+    from gcond.training.recipe import Recipe
+
+    parts = [
+        "# Settings",
+        "This page is made from the code: `gcond methods NAME` and `gcond models NAME` print the same. A setting has one name "
+        "everywhere: `--set epochs=100` on the command line, `epochs = 100` in a recipe file, "
+        '`gcond.condense(graph, epochs=100)` or `GCond(epochs=100)` in Python.',
+        "## Methods",
+    ]
+    listed = sorted(methods.available().values(), key=lambda cls: (list(KINDS).index(cls.kind), cls.name))
+    for cls in listed:
+        about = f"{KINDS[cls.kind]}: {cls.summary}. *{cls.citation}*"
+        parts += [f"### {cls.name}", about, table(cls)]
+    parts.append("## Models")
+    for name, cls in models.available().items():
+        own = ", ".join(f"`{key}={value}`" for key, value in cls.recipe.items())
+        trained = f" Trained with {own} unless told otherwise." if own else ""
+        parts += [f"### {name}", f"*{cls.citation}*{trained}", table(cls)]
+    parts += [
+        "## Training recipe",
+        "How a test model is trained, recorded with every score: `gcond evaluate --train epochs=200`, "
+        '`gcond.evaluate(…, recipe={"epochs": 200})`.',
+        table(Recipe),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(cls: type) -> str:
+    rows = [(f"`{one.name}`", one.type, f"`{shown(one.default)}`", one.text) for one in explain(cls)]
+    if not rows:
+        return "It has no settings."
+    return "\n".join(line(cells) for cells in [("setting", "value", "default", "meaning"), ("---",) * 4, *rows])
+
+
+def line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(as_cell(cell) for cell in cells)} |"
+
+
+def as_cell(text: str) -> str:
+    """One line in which nothing ends the cell, and in which roles of docstrings are plain names."""
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", " ".join(text.split()))
+    return text.replace("|", "\\|")
+
+
+def shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+try:
+    from gcond.config.setting_texts import explain
+except ImportError:  # TODO: once gcond.config.setting_texts is there, import it at the top and remove the copy
+    import sys
+    from pathlib import Path
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    from setting_texts import explain
