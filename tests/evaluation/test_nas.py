@@ -295,6 +295,7 @@ def test_grids_from_the_command_line() -> None:
             parse_grid([wrong])
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_numbers(source: SourceGraph, small: CondensedGraph) -> None:
     """Everything that a job is made of goes through a pipe."""
     options: dict[str, Any] = {"on": source, "grid": {"hidden": [3, 8]}, "recipe": {"epochs": 2}, "runs": 1}

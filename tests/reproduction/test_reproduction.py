@@ -141,6 +141,7 @@ def small_lab(lab, monkeypatch):
     return lab
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_experiments_run_on_a_tiny_graph(name, lab, monkeypatch):
     small_lab(lab, monkeypatch)
