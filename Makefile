@@ -37,7 +37,7 @@ lint: .venv/.dev  ## style, types, and which room may import which
 	$(BIN)/lint-imports
 
 docs: .venv/.dev  ## the documentation site, in site/; anything broken in it is an error
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 coverage: .venv/.dev  ## which lines and branches the tests reach, in htmlcov/
 	$(BIN)/pytest -n 2 --cov --cov-report=term --cov-report=html

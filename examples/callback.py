@@ -11,7 +11,7 @@ import gcond
 from gcond.callbacks import Callback
 
 if TYPE_CHECKING:
-    from gcond.matching.loop import Run
+    from gcond.matching.run import Run
 
 
 class StopWhenLow(Callback):

@@ -18,6 +18,9 @@ EXAMPLE = re.compile(r"(?:^ *(?:>>>|\.\.\.) .*\n?)+", re.MULTILINE)
 LATEX = (
     (re.compile(r"\\(?:text|mathrm|mathbf|operatorname)\{([^{}]*)\}"), r"\1"),
     (re.compile(r"\\(?:quad|qquad|,|;|!) ?"), " "),
+    (re.compile(r"\\(?:Big|big|bar|left|right) ?"), ""),
+    (re.compile(r"\^?\\top\b"), "ᵀ"),
+    (re.compile(r"\\sum\b"), "Σ"),
     (re.compile(r"\\(\w+)"), r"\1"),
 )
 

@@ -1,4 +1,4 @@
-"""The page of settings: every method, every model and the training recipe, from their own dataclasses."""
+"""The pages of the reference that are made from the registries: settings, methods and models."""
 
 from __future__ import annotations
 
@@ -9,25 +9,56 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-PAGE = "reference/settings.md"
 KINDS = {"learned": "Learned", "selected": "Selected", "merged": "Merged"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Called by mkdocs: adds the page, which is no file in the repository."""
-    files.append(File.generated(config, PAGE, content=page()))
+    """Called by mkdocs: adds the pages, which are no files in the repository."""
+    for name, made in (("settings", settings_page), ("methods", methods_page), ("models", models_page)):
+        files.append(File.generated(config, f"reference/{name}.md", content=made()))
     return files
 
 
-def page() -> str:
+def methods_page() -> str:
+    from gcond import methods
+
+    about = (
+        "A method is a frozen dataclass of its settings, which are explained on the page [Settings](settings.md). "
+        "`gcond.condense` takes the name of one, or one with its settings."
+    )
+    return classes_page("gcond.methods", about, methods.Method, methods.available())
+
+
+def models_page() -> str:
+    from gcond import models
+
+    about = (
+        "A model is a frozen dataclass of its architecture, which is explained on the page [Settings](settings.md). "
+        "`gcond.evaluate` takes the name of one, or one with its settings."
+    )
+    return classes_page("gcond.models", about, models.Model, models.available())
+
+
+def classes_page(module: str, about: str, base: type, found: dict[str, type]) -> str:
+    """The base with all that it has to offer, and under it every class that is registered."""
+    parts = [f"# {module}", about, f"::: {module}.available", f"::: {module}.find", f"::: {path_of(base)}"]
+    parts += [f"::: {path_of(cls)}\n    options:\n      members: false" for cls in found.values()]
+    return "\n\n".join(parts) + "\n"
+
+
+def path_of(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def settings_page() -> str:
     from gcond import methods, models
     from gcond.training.recipe import Recipe
 
     parts = [
         "# Settings",
-        "This page is made from the code: `gcond methods NAME` and `gcond models NAME` print the same. A setting has one name "
-        "everywhere: `--set epochs=100` on the command line, `epochs = 100` in a recipe file, "
-        '`gcond.condense(graph, epochs=100)` or `GCond(epochs=100)` in Python.',
+        "This page is made from the code: `gcond methods NAME` and `gcond models NAME` print the same. A setting has "
+        "one name everywhere: `--set epochs=100` on the command line, `epochs = 100` in a recipe file, "
+        "`gcond.condense(graph, epochs=100)` or `GCond(epochs=100)` in Python.",
         "## Methods",
     ]
     listed = sorted(methods.available().values(), key=lambda cls: (list(KINDS).index(cls.kind), cls.name))
