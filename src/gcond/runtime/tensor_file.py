@@ -80,8 +80,8 @@ def read_metadata_kind(path: str | Path) -> str | None:
 
     try:
         with safe_open(path, framework="pt") as file:
-            kind = json.loads((file.metadata() or {})[METADATA_KEY])["kind"]
-            return kind if isinstance(kind, str) else None
+            kind: str | None = json.loads((file.metadata() or {})[METADATA_KEY])["kind"]
+            return kind
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError):
         return None
 
