@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import DivergedError, GcondError
 from gcond.evaluation.evaluate import evaluate
 from gcond.evaluation.nas import search as nas
-from gcond.evaluation.nas import stack_jobs as nas_jobs
-from gcond.evaluation.nas.search_space import PAPER, groups, parse_grid, space
+from gcond.evaluation.nas.search_space import PAPER, parse_grid, space
 from gcond.graph.source_graph import SourceGraph
+from gcond.jobs import TrainingJob, training_job
+from gcond.jobs.training_job import Batch, Run, TrainingGround, batches
 from gcond.models.appnp import APPNP
 from gcond.models.gcn import GCN
 from gcond.results.search import SIDES, Search
@@ -35,9 +36,11 @@ class Elsewhere(Engine):
 
     name = "elsewhere"
 
-    def map(self, function: Any, shared: Any, jobs: Sequence[Any]) -> Iterator[Outcome[Any, Any]]:
-        for job in reversed(jobs):
-            yield Outcome(job, function(shared, job))
+    def map(
+        self, function: Any, shared: Any, jobs: Iterable[Any], on_progress: object = None
+    ) -> Iterator[Outcome[Any, Any]]:
+        for job in reversed(list(jobs)):
+            yield Outcome(job, function(shared, job, lambda fraction: None))
 
     def close(self) -> None:
         raise AssertionError("an engine that was given is not closed")
@@ -59,7 +62,7 @@ def found(source: SourceGraph, small: CondensedGraph) -> Search:
 
 
 def without_times(result: Search) -> dict[str, Any]:
-    made = result.to_json() | {"seconds": None}
+    made = result.to_json() | {"cpu_seconds": None}
     rows = [{key: value for key, value in row.items() if "seconds" not in key} for row in made["architectures"]]
     return made | {"architectures": rows}
 
@@ -72,7 +75,10 @@ def test_the_paper_s_space_has_480_architectures() -> None:
     assert len(PAPER["appnp"]["activation"]) == 8
     assert all(model.layers == 2 for model in spanned.models)
     # Stacks share width and reach: 30 of 16 architectures, that is two alphas and eight activations.
-    assert [len(group) for group in groups(spanned.models, 1433, 7)] == [16] * 30
+    source = gcond.load("synthetic:tiny")
+    runs = [Run(TrainingJob(None, model, Recipe(), (0,), tested=False), "", 0) for model in spanned.models]
+    stacks = [batch.runs[0].job.model for batch in batches(runs, source)]
+    assert len({(model.hidden, model.reach) for model in stacks}) == 30
 
 
 def test_every_architecture_is_judged_by_validation_as_evaluation_judges_it(
@@ -148,26 +154,26 @@ def test_a_search_that_was_killed_goes_on(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    trained: list[tuple[str, str, int, bool]] = []
-    original = nas.train
+    trained: list[str] = []
+    original = training_job.train
 
-    def counting(ground: nas_jobs.Ground, job: nas_jobs.Job) -> list[nas_jobs.Measured]:
+    def counting(shared: TrainingGround, batch: Batch, tell: Any) -> Any:
         if len(trained) == 6:
             raise KeyboardInterrupt
-        trained.extend((job.side, repr(m), s, job.test) for m, s in zip(job.models, job.seeds, strict=True))
-        return original(ground, job)
+        trained.extend(batch.names)
+        return original(shared, batch, tell)
 
-    monkeypatch.setattr(nas, "train", counting)
+    monkeypatch.setattr("gcond.jobs.runner.train", counting)
     options: dict[str, Any] = {"on": source, "grid": GRID, "recipe": QUICK, "folder": tmp_path}
     with pytest.raises(KeyboardInterrupt):
         nas.search(small, runs=3, **options)
-    assert len((tmp_path / "nas.jsonl").read_text().splitlines()) == 6
-    with (tmp_path / "nas.jsonl").open("rb+") as file:
+    assert len((tmp_path / "trials.jsonl").read_text().splitlines()) == 6
+    with (tmp_path / "trials.jsonl").open("rb+") as file:
         file.truncate(file.seek(0, 2) - 40)  # as a kill may leave the last row
-    trained.append(("", "", 0, False))
+    trained.append("")
     resumed = nas.search(small, runs=3, **options)
     assert without_times(resumed) == without_times(found)
-    assert len(trained) - 1 == len(set(trained) - {("", "", 0, False)}) + 1  # the row that was cut off, once more
+    assert len(trained) - 1 == len(set(trained) - {""}) + 1  # the row that was cut off, once more
     before = len(trained)
     assert nas.search(small, runs=3, **options).to_json() == resumed.to_json()
     assert len(trained) == before
@@ -178,7 +184,7 @@ def test_a_search_that_was_killed_goes_on(
 def test_what_fails_is_said_and_does_not_sink_the_rest(
     source: SourceGraph, small: CondensedGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = nas_jobs.fit
+    original = training_job.fit
 
     def failing(stack: Any, *views: Any, **options: Any) -> Any:
         models = getattr(stack, "models", (stack,))
@@ -188,8 +194,9 @@ def test_what_fails_is_said_and_does_not_sink_the_rest(
             raise RuntimeError("out of luck")
         return original(stack, *views, **options)
 
-    monkeypatch.setattr(nas_jobs, "fit", failing)
-    result = nas.search(small, on=source, grid=GRID, recipe=QUICK, runs=1)
+    monkeypatch.setattr(training_job, "fit", failing)
+    with open_engine("local", workers=1) as engine:
+        result = nas.search(small, on=source, grid=GRID, recipe=QUICK, runs=1, engine=engine)
     # Who diverges falls out alone; any other error takes its stack along.
     assert [one.settings for one in result.architectures] == [
         {"hops": 1, "hidden": 3, "activation": "relu"},
@@ -197,10 +204,10 @@ def test_what_fails_is_said_and_does_not_sink_the_rest(
         {"hops": 2, "hidden": 3, "activation": "relu"},
         {"hops": 2, "hidden": 3, "activation": "sigmoid"},
     ]
-    assert len(result.failures) == 2 * 4
+    assert len(result.failures) == 2 * 3  # two that diverged, and a stack of two
     assert {failure.error for failure in result.failures} == {"training appnp diverged", "RuntimeError: out of luck"}
     assert min(failure.what for failure in result.failures) == (
-        "appnp (layers=2, hidden=3, activation=sigmoid, hops=1, alpha=0.1) on the condensed graph, seed 0"
+        "appnp (hidden=3, activation=sigmoid, hops=1) on the condensed graph, seed 0"
     )
 
 
@@ -208,10 +215,11 @@ def test_when_everything_fails(source: SourceGraph, small: CondensedGraph, monke
     def failing(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no")
 
-    monkeypatch.setattr(nas_jobs, "fit", failing)
-    result = nas.search(small, on=source, grid=GRID, recipe=QUICK)
+    monkeypatch.setattr(training_job, "fit", failing)
+    with open_engine("local", workers=1) as engine:
+        result = nas.search(small, on=source, grid=GRID, recipe=QUICK, engine=engine)
     assert (result.architectures, result.winners, result.pearson) == ((), {}, None)
-    assert len(result.failures) == 16
+    assert len(result.failures) == 8  # stacks of two
 
 
 def test_any_model_and_a_whole_recipe(source: SourceGraph, small: CondensedGraph) -> None:
@@ -232,17 +240,14 @@ def test_any_model_and_a_whole_recipe(source: SourceGraph, small: CondensedGraph
 
 
 def test_progress_counts_trainings(source: SourceGraph, small: CondensedGraph) -> None:
-    seen: list[tuple[str, int, int]] = []
+    seen: list[tuple[str, float, float]] = []
     nas.search(small, on=source, grid=GRID, recipe=QUICK, runs=7, on_progress=lambda *state: seen.append(state))
-    searching = [state for state in seen if state[0] == "searching"]
-    assert searching[-1] == ("searching", 16, 16)
-    assert seen[-1][0] == "testing"
-    assert seen[-1][1] == seen[-1][2] in (7, 14)
+    assert ("training", 8, 8) in seen  # one side
+    assert seen[-1] == ("training", 7, 7)  # a winner
 
 
 def test_the_result_as_json(source: SourceGraph, small: CondensedGraph, found: Search) -> None:
     made = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert made["kind"] == "nas"
     assert made["source"]["sha256"] == source.sha256
     assert made["source"]["class_nodes"] == source.class_counts().tolist()
     assert (made["condensed"]["method"], made["condensed"]["nodes"]) == ("random", 24)
@@ -251,13 +256,13 @@ def test_the_result_as_json(source: SourceGraph, small: CondensedGraph, found: S
     assert made["condensed_epochs"] == 4
     assert set(made["winners"]) == {"condensed", "whole"}
     assert made["winners"]["whole"]["n"] == 3
-    assert made["seconds"]["whole"] == pytest.approx(sum(one["whole_seconds"] for one in made["architectures"]))
+    assert made["cpu_seconds"]["whole"] == pytest.approx(sum(one["whole_cpu_seconds"] for one in made["architectures"]))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "gcn"}, "the paper has no search space for 'gcn'"),
+        ({"model": "gcn"}, "search space for 'gcn'"),
         ({"model": "appn"}, "did you mean 'appnp'"),
         ({"grid": {}}, "the grid is empty"),
         ({"grid": {"hidden": []}}, "no value for 'hidden'"),
@@ -274,6 +279,22 @@ def test_what_cannot_be_searched(
 ) -> None:
     with pytest.raises(GcondError, match=message):
         nas.search(small, **({"on": source, "recipe": QUICK} | changes))
+
+
+def test_a_result_is_read_back_as_it_was_saved(found: Search, tmp_path: Path) -> None:
+    found.save(tmp_path)
+    assert Search.load(tmp_path) == found
+
+
+def test_files_and_models_stand_for_themselves(
+    source: SourceGraph, small: CondensedGraph, found: Search, tmp_path: Path
+) -> None:
+    small.save(tmp_path / "small.safetensors")
+    by_path = nas.search(tmp_path / "small.safetensors", on=source, model=APPNP(), grid=GRID, runs=3, **QUICK)
+    assert without_times(by_path) == without_times(found)
+    other = nas.search(small, on=source, model=APPNP(alpha=0.9), grid={"hidden": [3]}, runs=1, **QUICK)
+    same = nas.search(small, on=source, grid={"hidden": [3], "alpha": [0.9]}, runs=1, **QUICK)
+    assert other.architectures[0].whole == same.architectures[0].whole
 
 
 def test_graphs_that_do_not_fit(source: SourceGraph, small: CondensedGraph) -> None:

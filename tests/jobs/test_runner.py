@@ -1,8 +1,11 @@
-"""Sweeps: what is in the folder is not done again, and what fails does not sink the rest."""
+"""The runner: what is in the folder is not done again, by whomever, and what fails does not sink the rest."""
 
 from __future__ import annotations
 
+import json
 import pickle
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import pytest
@@ -12,10 +15,13 @@ import gcond
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
 from gcond.graph.budget import Budget
-from gcond.jobs.runner import Condensation, Order, Sweep, training_seeds
+from gcond.jobs import Condensation, Runner, TrainingJob, training_seeds
 from gcond.methods.condense import budget_for, method_for
 from gcond.methods.random import Random
+from gcond.models.appnp import APPNP
 from gcond.models.gcn import GCN
+from gcond.results.claims import Claims
+from gcond.results.run_folder import RunFolder
 from gcond.runtime.engines.idle import IdleEngine
 from gcond.runtime.engines.local import LocalEngine
 from gcond.training.recipe import Recipe
@@ -29,8 +35,8 @@ def source():
 
 
 @pytest.fixture
-def sweep(source, tmp_path):
-    return Sweep(source, tmp_path, Counting(1))
+def runner(source, tmp_path):
+    return Runner(source, RunFolder(tmp_path), Counting(1))
 
 
 class Counting(LocalEngine):
@@ -38,9 +44,10 @@ class Counting(LocalEngine):
 
     given = 0
 
-    def map(self, function, shared, jobs):
-        self.given += len(jobs)
-        yield from super().map(function, shared, jobs)
+    def map(self, function, shared, jobs, on_progress=None):
+        for outcome in super().map(function, shared, jobs, on_progress):
+            self.given += 1
+            yield outcome
 
 
 def condensations(source, count=2, method="random", **options):
@@ -48,16 +55,16 @@ def condensations(source, count=2, method="random", **options):
     return [Condensation(chosen, budget_for(source, nodes=8), seed) for seed in range(count)]
 
 
-def test_graphs_are_those_that_condense_makes(source, sweep):
-    for job, graph in sweep.condense(condensations(source)).items():
+def test_graphs_are_those_that_condense_makes(source, runner):
+    for job, graph in runner.condense(condensations(source)).items():
         assert graph.sha256 == gcond.condense(source, method="random", nodes=8, seed=job.seed).sha256
-        assert sweep.path(job).exists()
+        assert (runner.folder.graphs / job.file(source)).exists()
 
 
-def test_trials_are_those_of_evaluate(source, sweep):
-    (job, graph), *_ = sweep.condense(condensations(source)).items()
-    (trials, whole) = sweep.train(
-        [Order(graph, GCN(), RECIPE, training_seeds(job.seed, 3)), Order(None, GCN(), RECIPE, (4, 5))]
+def test_trials_are_those_of_evaluate(source, runner):
+    (job, graph), *_ = runner.condense(condensations(source)).items()
+    (trials, whole) = runner.train(
+        [TrainingJob(graph, GCN(), RECIPE, training_seeds(job.seed, 3)), TrainingJob(None, GCN(), RECIPE, (4, 5))]
     )
     (expected,) = evaluate(graph, on=source, models=[GCN()], runs=3, recipe=RECIPE)
     assert tuple(trial.test for trial in trials) == expected.runs
@@ -68,23 +75,23 @@ def test_trials_are_those_of_evaluate(source, sweep):
 def test_nothing_is_done_twice(source, tmp_path):
     for expected in (2 + 3, 0, 2):
         engine = Counting(1)
-        sweep = Sweep(source, tmp_path, engine)
-        made = sweep.condense(condensations(source))
+        runner = Runner(source, RunFolder(tmp_path), engine)
+        made = runner.condense(condensations(source))
         # The same graph twice in one order book, and in the third round one more run of each.
         runs = 3 if expected == 2 else 2
-        orders = [Order(g, GCN(), RECIPE, training_seeds(job.seed, runs)) for job, g in made.items()]
-        found = sweep.train([*orders, orders[0], Order(None, GCN(), RECIPE, (0,))])
+        orders = [TrainingJob(g, GCN(), RECIPE, training_seeds(job.seed, runs)) for job, g in made.items()]
+        found = runner.train([*orders, orders[0], TrainingJob(None, GCN(), RECIPE, (0,))])
         assert [len(trials) for trials in found] == [runs, runs, runs, 1]
         assert engine.given == expected
     rows = (tmp_path / "trials.jsonl").read_text().splitlines()
     assert len(rows) == len(set(rows)) == 7
 
 
-def test_other_settings_are_other_graphs(source, sweep):
+def test_other_settings_are_other_graphs(source, runner):
     plain = condensations(source, 1, "gcond-x", epochs=1)
     other = condensations(source, 1, "gcond-x", epochs=2)
-    assert sweep.path(plain[0]) != sweep.path(other[0])
-    assert len(sweep.condense([*plain, *other])) == 2
+    assert plain[0].file(source) != other[0].file(source)
+    assert len(runner.condense([*plain, *other])) == 2
 
 
 @dataclass(frozen=True)
@@ -97,24 +104,24 @@ class Broken(Random):
         return super().reduce(task, callbacks)
 
 
-def test_failures_are_told_and_tried_again(source, sweep):
+def test_failures_are_told_and_tried_again(source, runner):
     budget = budget_for(source, nodes=8)
-    made = sweep.condense([Condensation(Broken(), budget, seed) for seed in range(4)])
+    made = runner.condense([Condensation(Broken(), budget, seed) for seed in range(4)])
     assert [job.seed for job in made] == [0, 2]
-    assert [failure.what for failure in sweep.failures] == [f"random, 8 nodes, seed {seed}" for seed in (1, 3)]
-    assert sweep.failures[0].error == "this seed is odd: use an even one"
-    again = Sweep(source, sweep.folder, Counting(1))
+    assert [failure.what for failure in runner.failures] == [f"random, 8 nodes, seed {seed}" for seed in (1, 3)]
+    assert runner.failures[0].error == "this seed is odd: use an even one"
+    again = Runner(source, runner.folder, Counting(1))
     again.condense([Condensation(Broken(), budget, seed) for seed in range(4)])
-    assert again._engine.given == 2
+    assert again.engine.given == 2
     assert len(again.failures) == 2
 
 
-def test_a_training_that_diverges_is_a_failure(source, sweep):
+def test_a_training_that_diverges_is_a_failure(source, runner):
     wild = replace(RECIPE, lr=1e30)
-    fine, broken = sweep.train([Order(None, GCN(), RECIPE, (0,)), Order(None, GCN(), wild, (0,))])
+    fine, broken = runner.train([TrainingJob(None, GCN(), RECIPE, (0,)), TrainingJob(None, GCN(), wild, (0,))])
     assert len(fine) == 1
     assert not broken
-    assert "diverged" in sweep.failures[0].error
+    assert "diverged" in runner.failures[0].error
 
 
 def test_a_condensation_goes_on_from_its_checkpoint(source, tmp_path):
@@ -127,12 +134,12 @@ def test_a_condensation_goes_on_from_its_checkpoint(source, tmp_path):
             raise KeyboardInterrupt
 
     (job,) = condensations(source, 1, "gcond-x", epochs=3, init="sample", probe_every=0)
-    sweep = Sweep(source, tmp_path, Counting(1))
-    place = checkpoint_of(sweep.path(job))
+    runner = Runner(source, RunFolder(tmp_path), Counting(1))
+    place = checkpoint_of(runner.folder.graphs / job.file(source))
     with pytest.raises(KeyboardInterrupt):
         job.method.condense(source, job.budget, 0, "cpu", [Checkpoint(place, 0.0), Halt()])
     assert place.exists()
-    ((_, graph),) = sweep.condense([job]).items()
+    ((_, graph),) = runner.condense([job]).items()
     assert not place.exists()
     whole = job.method.condense(source, job.budget, 0)
     assert graph.sha256 == whole.sha256
@@ -142,11 +149,14 @@ def test_a_condensation_goes_on_from_its_checkpoint(source, tmp_path):
 def test_progress_counts_what_was_there_before(source, tmp_path):
     told = []
     for _ in range(2):
-        sweep = Sweep(
-            source, tmp_path, Counting(1), on_progress=lambda what, done, total: told.append((what, done, total))
+        runner = Runner(
+            source,
+            RunFolder(tmp_path),
+            Counting(1),
+            on_progress=lambda what, done, total, detail="": told.append((what, done, total)),
         )
-        sweep.condense(condensations(source))
-        sweep.train([Order(None, GCN(), RECIPE, (0, 1))])
+        runner.condense(condensations(source))
+        runner.train([TrainingJob(None, GCN(), RECIPE, (0, 1))])
     first, second = told[: len(told) - 2], told[-2:]
     assert first[0] == ("condensing", 0, 2)
     assert first[-1] == ("training", 2, 2)
@@ -180,33 +190,33 @@ def test_a_damaged_checkpoint_is_as_good_as_none(source, tmp_path):
     from gcond.callbacks.checkpoint import checkpoint_of
 
     (job,) = condensations(source, 1, "gcond-x", epochs=1, init="sample", probe_every=0)
-    sweep = Sweep(source, tmp_path, Counting(1))
-    checkpoint_of(sweep.path(job)).write_bytes(b"half a file")
-    ((_, graph),) = sweep.condense([job]).items()
-    assert not sweep.failures
+    runner = Runner(source, RunFolder(tmp_path), Counting(1))
+    checkpoint_of(runner.folder.graphs / job.file(source)).write_bytes(b"half a file")
+    ((_, graph),) = runner.condense([job]).items()
+    assert not runner.failures
     assert graph.sha256 == job.method.condense(source, job.budget, 0).sha256
 
 
 def test_trainings_are_timed_once(source, tmp_path):
-    orders = [Order(None, GCN(), RECIPE, (0, 1)), Order(None, GCN(hidden=8), RECIPE, (0, 1))]
-    first = Sweep(source, tmp_path, Counting(1))
-    seconds = first.seconds(orders[:1])
-    assert first.seconds(orders[:1]) == seconds
-    again = Sweep(source, tmp_path, Counting(1))
-    assert again.seconds(orders[:1]) == seconds
-    assert (first._engine.given, again._engine.given) == (1, 0)
-    both = again.seconds(orders)  # a new one: all of them are timed anew, side by side
-    assert again._engine.given == 1
+    orders = [TrainingJob(None, GCN(), RECIPE, (0, 1)), TrainingJob(None, GCN(hidden=8), RECIPE, (0, 1))]
+    first = Runner(source, RunFolder(tmp_path), Counting(1))
+    seconds = first.cpu_seconds(orders[:1])
+    assert first.cpu_seconds(orders[:1]) == seconds
+    again = Runner(source, RunFolder(tmp_path), Counting(1))
+    assert again.cpu_seconds(orders[:1]) == seconds
+    assert (first.engine.given, again.engine.given) == (1, 0)
+    both = again.cpu_seconds(orders)  # a new one: all of them are timed anew, side by side
+    assert again.engine.given == 1
     assert len(both) == 2
-    assert Sweep(source, tmp_path, IdleEngine()).seconds(orders) == both
-    assert Sweep(source, tmp_path / "none", IdleEngine()).seconds(orders) == [None, None]
+    assert Runner(source, RunFolder(tmp_path), IdleEngine()).cpu_seconds(orders) == both
+    assert Runner(source, RunFolder(tmp_path / "none"), IdleEngine()).cpu_seconds(orders) == [None, None]
 
 
-def test_a_timing_that_fails_is_told(source, sweep):
-    wild = Order(None, GCN(), replace(RECIPE, lr=1e30), (0,))
-    assert sweep.seconds([wild]) == [None]
-    assert sweep.failures[0].what == "timing gcn"
-    assert "diverged" in sweep.failures[0].error
+def test_a_timing_that_fails_is_told(source, runner):
+    wild = TrainingJob(None, GCN(), replace(RECIPE, lr=1e30), (0,))
+    assert runner.cpu_seconds([wild]) == [None]
+    assert runner.failures[0].what == "timing gcn"
+    assert "diverged" in runner.failures[0].error
 
 
 def test_failures_can_be_told_apart(source):
@@ -214,4 +224,87 @@ def test_failures_can_be_told_apart(source):
     plain, other = (Condensation(method_for("gcond", options), budget, 0) for options in ({}, {"backbone": "gcn"}))
     assert str(plain) == "gcond, 8 nodes, seed 0"
     assert str(other) == "gcond (backbone=gcn), 8 nodes, seed 0"
-    assert str(Order(None, GCN(hidden=8), RECIPE, (0,))) == "gcn (hidden=8) on the whole graph"
+    assert str(TrainingJob(None, GCN(hidden=8), RECIPE, (0,))) == "gcn (hidden=8) on the whole graph"
+
+
+def test_architectures_of_one_shape_give_what_they_give_alone(source):
+    """A search trains them as one stack, and looks at no test node."""
+    jobs = [TrainingJob(None, APPNP(hidden=8, alpha=alpha), RECIPE, (0,), tested=False) for alpha in (0.1, 0.2)]
+    together = Runner(source, RunFolder(), one := Counting(1)).train(jobs)
+    alone = [Runner(source, RunFolder(), Counting(1)).train([job])[0] for job in jobs]
+    assert one.given == 1
+    for (first,), (second,) in zip(together, alone, strict=True):
+        assert replace(first, cpu_seconds=0) == replace(second, cpu_seconds=0)
+        assert first.test is None
+
+
+def test_two_runners_share_a_folder_and_its_work(tmp_path):
+    """Started at once on the same work, they do every piece once."""
+    code = """
+import sys, time
+from pathlib import Path
+import torch; torch.set_num_threads(1)
+import gcond
+from gcond.jobs import Condensation, Runner, TrainingJob
+from gcond.graph.budget import Budget
+from gcond.methods.random import Random
+from gcond.models.appnp import APPNP
+from gcond.models.gcn import GCN
+from gcond.results.run_folder import RunFolder
+from gcond.runtime.engines.local import LocalEngine
+from gcond.training.recipe import Recipe
+
+folder, me, other = Path(sys.argv[1]), *sys.argv[2:]
+source = gcond.load("synthetic:tiny")
+(folder / me).touch()
+while not (folder / other).exists():
+    time.sleep(0.01)
+engine, given = LocalEngine(1), []
+runner = Runner(source, RunFolder(folder / "run"), engine)
+made = runner.condense([Condensation(Random(), Budget(8, 0.1), seed) for seed in range(6)])
+jobs = [TrainingJob(small, GCN(hidden=8 + job.seed), Recipe(epochs=40), (0, 1)) for job, small in made.items()]
+found = runner.train(jobs)
+assert len(made) == 6 and all(len(trials) == 2 for trials in found), found
+assert not runner.failures
+"""
+    workers = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), *names]) for names in (("a", "b"), ("b", "a"))
+    ]
+    assert [worker.wait() for worker in workers] == [0, 0]
+    rows = [json.loads(row) for row in (tmp_path / "run" / "trials.jsonl").read_text().splitlines()]
+    assert len(rows) == len({(row["key"], row["seed"]) for row in rows}) == 12
+
+
+def test_work_that_another_gave_up_is_done_here(source, tmp_path, monkeypatch):
+    """A claim whose holder dies is free again."""
+    monkeypatch.setattr("gcond.jobs.runner.WAIT_SECONDS", 0.01)
+    job = TrainingJob(None, GCN(), RECIPE, (0, 1))
+    held = Claims(tmp_path / ".claims")
+    assert held.take(f"{job.key(source)}/0")
+    waited = []
+
+    def tick(what, done, total, detail=""):
+        waited.append(done)
+        if done == 1:  # ours is done, and the other's is waited for
+            held.release_all()
+
+    (trials,) = Runner(source, RunFolder(tmp_path), Counting(1), on_progress=tick).train([job])
+    assert [trial.seed for trial in trials] == [0, 1]
+    assert 1 in waited
+
+
+def test_work_that_another_did_is_taken_over(source, tmp_path, monkeypatch):
+    monkeypatch.setattr("gcond.jobs.runner.WAIT_SECONDS", 0.01)
+    job, held, engine = TrainingJob(None, GCN(), RECIPE, (0, 1)), Claims(tmp_path / ".claims"), Counting(1)
+    assert held.take(f"{job.key(source)}/0")
+    (expected,) = Runner(source, RunFolder(), Counting(1)).train([replace(job, seeds=(0,))])
+
+    def tick(what, done, total, detail=""):
+        if done == 1:
+            RunFolder(tmp_path).trials.add(expected[0])
+            held.release_all()
+
+    (trials,) = Runner(source, RunFolder(tmp_path), engine, on_progress=tick).train([job])
+    assert trials[0] == expected[0]
+    assert engine.given == 1
+    assert list((tmp_path / ".claims").iterdir()) == []

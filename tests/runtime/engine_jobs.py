@@ -10,11 +10,11 @@ from pathlib import Path
 from gcond.errors import GcondError
 
 
-def scale(factor: float, job: float) -> float:
+def scale(factor: float, job: float, tell: object = None) -> float:
     return factor * job
 
 
-def wait_for(folder: Path, job: tuple[str, str]) -> str:
+def wait_for(folder: Path, job: tuple[str, str], tell: object = None) -> str:
     """Say that ``job[0]`` has begun, and end when ``job[1]`` has."""
     mine, other = job
     (folder / mine).touch()
@@ -23,7 +23,7 @@ def wait_for(folder: Path, job: tuple[str, str]) -> str:
     return mine
 
 
-def misbehave(_: object, job: str) -> str:
+def misbehave(_: object, job: str, tell: object = None) -> str:
     match job:
         case "refuse":
             raise GcondError("this cannot be: do that")
@@ -34,7 +34,7 @@ def misbehave(_: object, job: str) -> str:
     return job
 
 
-def die_once(folder: Path, job: str) -> str:
+def die_once(folder: Path, job: str, tell: object = None) -> str:
     """Killed the first time that ``job`` runs."""
     with open(folder / "log", "a") as log:
         log.write(f"{job}\n")
@@ -44,13 +44,13 @@ def die_once(folder: Path, job: str) -> str:
     return job
 
 
-def threads(_: object, job: int) -> int:
+def threads(_: object, job: int, tell: object = None) -> int:
     import torch
 
     return torch.get_num_threads()
 
 
-def sleep_and_tell(folder: Path, job: str) -> str:
+def sleep_and_tell(folder: Path, job: str, tell: object = None) -> str:
     """Tell who works on it, then sleep for long, unless the job is to stay awake until another one sleeps."""
     if job == "awake":
         while not ((folder / "asleep").exists() and (folder / "asleep").read_text()):

@@ -21,15 +21,14 @@ from gcond.cli.common_options import (
     file_stem,
     whole_number,
 )
-from gcond.cli.engine_options import ALONE, Work
+from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from gcond.graph.budget import Budget
-    from gcond.graph.source_graph import SourceGraph
     from gcond.methods.method import Method
+    from gcond.results.comparison import Comparison
 
 
 def command(
@@ -54,7 +53,7 @@ def command(
     train: Annotated[SetOption, Parameter(name="--train", help="Settings of the training, such as epochs=200.")] = (),
     setting: SettingOption = None,
     directed: DirectedOption = False,
-    work: Work = ALONE,
+    work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
 ) -> None:
     """Condense a graph in many ways, train on all of them, and say which pays.
@@ -67,8 +66,7 @@ def command(
     from gcond.cli.evaluate import named_models
     from gcond.config import settings
     from gcond.evaluation.compare import compare
-    from gcond.reports.comparison_table import comparison_table, failure_lines, legend
-    from gcond.runtime.files import make_folder, write_text
+    from gcond.runtime.files import make_folder
     from gcond.training.recipe import Recipe
 
     for count, option in ((seeds, "--seeds"), (runs, "--runs")):
@@ -78,10 +76,9 @@ def command(
     networks = named_models(models)
     training = settings.parse_assignments(train)
     settings.build(Recipe, training, "the training recipe")
-    check_budgets(ratio, nodes)
+    ratios, sizes = asked_budgets(ratio, nodes)
     with work.open(common.threads) as engine:
         graph = common.load(source, voice, setting=setting, directed=directed)
-        budgets = parse_budgets(graph, ratio, nodes)
         folder = out or Path(f"{file_stem(graph)}-comparison")
         if not work.so_far:
             make_folder(folder)
@@ -89,7 +86,8 @@ def command(
             found = compare(
                 graph,
                 methods=chosen,
-                nodes=[budget.nodes for budget in budgets],
+                ratio=ratios,
+                nodes=sizes,
                 models=networks,
                 seeds=seeds,
                 runs=runs,
@@ -100,15 +98,28 @@ def command(
                 command=command_line(),
                 on_progress=tick,
             )
-    payload = found.to_json()
-    table, failed = comparison_table(payload), failure_lines(payload["failures"])
     if not work.so_far:
-        said = "\n".join([legend(payload), "", *found.advice, *failed])
-        write_text(folder / "comparison.md", f"{table.markdown()}\n\n{said}\n")
-        write_text(folder / "comparison.tex", f"{table.latex()}\n")
+        write_tables(found, folder)
     next_step = f"Everything is in {folder}; a page of it: {shlex.join(['gcond', 'report', str(folder)])}"
-    shown: list[RenderableType] = [table.rich(), legend(payload), "", *found.advice, *failed, "", next_step]
-    voice.result({"folder": str(folder), **payload}, *shown)
+    voice.result({"folder": str(folder), **found.to_json()}, *shown(found), "", next_step)
+
+
+def write_tables(found: Comparison, folder: Path) -> None:
+    """The comparison as Markdown and LaTeX beside its JSON."""
+    from gcond.reports.comparison_table import comparison_table, failure_lines, legend
+    from gcond.runtime.files import write_text
+
+    table = comparison_table(found)
+    said = "\n".join([legend(found), "", *found.advice, *failure_lines(found.failures)])
+    write_text(folder / "comparison.md", f"{table.markdown()}\n\n{said}\n")
+    write_text(folder / "comparison.tex", f"{table.latex()}\n")
+
+
+def shown(found: Comparison) -> list[RenderableType]:
+    """The comparison as people see it."""
+    from gcond.reports.comparison_table import comparison_table, failure_lines, legend
+
+    return [comparison_table(found).rich(), legend(found), "", *found.advice, *failure_lines(found.failures)]
 
 
 def chosen_methods(names: str, assigned: Mapping[str, str], recipe: str | None) -> list[Method]:
@@ -142,28 +153,22 @@ def _concerning(name: str, fields: set[str], assigned: Mapping[str, str]) -> dic
     return general | own
 
 
-def check_budgets(ratio: str | None, nodes: str | None) -> None:
-    """Refuse budgets that no graph could have."""
+def asked_budgets(ratio: str | None, nodes: str | None) -> tuple[list[str], list[int]]:
+    """The budgets as shares and as numbers of nodes; those that no graph could have are refused."""
     from gcond.graph.budget import parse_ratio
 
     if (ratio is None) == (nodes is None):
         raise GcondError("give budgets as either --ratio or --nodes, for example --ratio 1.3%,2.6% or --nodes 35,70")
-    for part in _parts(ratio or "", "--ratio") if ratio is not None else ():
-        parse_ratio(part)
-    for part in _parts(nodes or "", "--nodes") if nodes is not None else ():
+    if ratio is not None:
+        shares = list(_parts(ratio, "--ratio"))
+        for share in shares:
+            parse_ratio(share)
+        return shares, []
+    sizes = _parts(nodes or "", "--nodes")
+    for part in sizes:
         if not part.isdecimal():
             raise GcondError(f"--nodes cannot be '{part}': give whole numbers with commas between, such as 35,70")
-
-
-def parse_budgets(graph: SourceGraph, ratio: str | None, nodes: str | None) -> list[Budget]:
-    """The budgets on ``graph``, each once."""
-    from gcond.methods.condense import budget_for
-
-    if ratio is not None:
-        found = [budget_for(graph, ratio=part) for part in _parts(ratio, "--ratio")]
-    else:
-        found = [budget_for(graph, nodes=int(part)) for part in _parts(nodes or "", "--nodes")]
-    return list(dict.fromkeys(found))
+    return [], [int(part) for part in sizes]
 
 
 def _parts(text: str, option: str) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""The options of commands whose work is many jobs: who does it."""
+"""The options of commands whose work is many jobs: which engine does it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _GROUP = Group("Options of commands with many jobs", sort_key=8)
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Work:
-    """Who works the jobs off."""
+class EngineOptions:
+    """Which engine works the jobs off."""
 
     engine: Annotated[
         Literal["local", "ray"], Parameter(help="Processes of this machine, or Ray (extra `ray`).", group=_GROUP)
@@ -48,4 +48,4 @@ class Work:
         return open_engine(self.engine, workers=self.workers, threads=threads, address=self.address)
 
 
-ALONE = Work()
+THIS_MACHINE = EngineOptions()

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, SetOption, SettingOption, whole_number
+from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
 from gcond.reports.score_changes import changed
 
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
     from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.evaluation.evaluate import Score
+    from gcond.condensed.score import Score
     from gcond.models.model import Model
 
 _REPORTED = ("model", "mean", "std", "runs", "val_mean")
@@ -34,10 +36,13 @@ def command(
     set_: Annotated[
         SetOption, Parameter(help="Settings of the training or of the models, such as epochs=600 or hidden=64.")
     ] = (),
-    trials: Annotated[Path | None, Parameter(help="JSON-lines file to append runs to and to resume from.")] = None,
+    out: Annotated[
+        Path | None, Parameter(alias="-o", help="Run folder to keep finished runs in, and to find them in.")
+    ] = None,
     setting: SettingOption = None,
     directed: DirectedOption = False,
     record: Annotated[bool, Parameter(help="Write the scores into the condensed file.")] = True,
+    work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
 ) -> None:
     """Train models on a condensed graph and test them on its source.
@@ -60,7 +65,7 @@ def command(
     if runs < 1:
         raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
     networks, recipe = _prepare(named_models(models), assigned)
-    _check_places(condensed if record else None, trials)
+    _check_places(condensed if record else None, out)
 
     small = _load_condensed(condensed) if condensed is not None else None
     if small is None:
@@ -71,7 +76,8 @@ def command(
 
     from gcond.evaluation.evaluate import evaluate
 
-    with voice.progress("evaluating") as tick:
+    own = nullcontext() if work == THIS_MACHINE else work.open(common.threads)  # a few trainings need no processes
+    with own as engine, voice.progress("evaluating") as tick:
         scores = evaluate(
             source if small is None else small,
             on=source,
@@ -80,15 +86,15 @@ def command(
             seed=seed,
             recipe=recipe,
             device=common.device,
-            trials=trials,
+            folder=out,
+            engine=engine,
             on_progress=tick,
         )
     if record and condensed is not None and small is not None:
         _record(condensed, small, scores, voice)
     provenance = small.provenance if small is not None else None
     method = provenance.method if provenance is not None else None
-    results = [score.to_json() for score in scores]
-    changes = [changed(result) for result in results]
+    changes = [changed(score) for score in scores]
     title = f"{source.name}, whole graph" if condensed is None else f"{condensed.name}, tested on {source.name}"
     voice.result(
         {
@@ -98,11 +104,11 @@ def command(
             "nodes": (source if small is None else small).num_nodes,
             "recipe": shared_recipe(scores),
             "results": [
-                {**{key: result[key] for key in _REPORTED}, "settings": change}  # type: ignore[literal-required]
-                for result, change in zip(results, changes, strict=True)
+                {**{key: getattr(score, key) for key in _REPORTED}, "settings": change}
+                for score, change in zip(scores, changes, strict=True)
             ],
         },
-        score_table(results, title, changes).rich(),
+        score_table(scores, title, changes).rich(),
     )
 
 
@@ -164,12 +170,12 @@ def _list(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _check_places(condensed: Path | None, trials: Path | None) -> None:
+def _check_places(condensed: Path | None, folder: Path | None) -> None:
     """Refuse places that scores could not be written to before hours are spent on them."""
-    from gcond.runtime.files import check_writable
+    from gcond.runtime.files import check_writable, make_folder
 
-    if trials is not None:
-        check_writable(trials)
+    if folder is not None:
+        make_folder(folder)
     if condensed is not None and condensed.is_file():
         try:
             check_writable(condensed)
@@ -198,4 +204,4 @@ def _record(path: Path, scored: CondensedGraph, scores: Sequence[Score], voice: 
     if graph.provenance is None or graph.sha256 != scored.sha256:
         voice.warn(f"'{path}' changed while it was evaluated, so the scores are not recorded in it")
         return
-    graph.with_scores([score.to_json() for score in scores]).save(path)
+    graph.with_scores(scores).save(path)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -17,13 +16,12 @@ from gcond.cli.common_options import (
     command_line,
     whole_number,
 )
-from gcond.cli.engine_options import ALONE, Work
+from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from gcond.cli.voice import Voice
+    from gcond.results.search import Search
 
 GridOption = Annotated[
     tuple[str, ...],
@@ -53,11 +51,11 @@ def command(
     ] = None,
     out: Annotated[
         Path | None,
-        Parameter(alias="-o", help="Folder for nas.json, nas.jsonl and nas.png; CONDENSED-nas if not given."),
+        Parameter(alias="-o", help="Folder for nas.json, trials.jsonl and nas.png; CONDENSED-nas if not given."),
     ] = None,
     setting: SettingOption = None,
     directed: DirectedOption = False,
-    work: Work = ALONE,
+    work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
 ) -> None:
     """Search architectures on a condensed graph, and see how far the whole graph agrees.
@@ -74,7 +72,8 @@ def command(
     from gcond.evaluation.nas.search import recipes, search
     from gcond.evaluation.nas.search_space import parse_grid, space
     from gcond.reports.comparison_table import failure_lines
-    from gcond.results.run_folder import check_source
+    from gcond.reports.search_table import search_tables
+    from gcond.results.run_folder import RunFolder
     from gcond.runtime.files import make_folder
 
     if runs < 1:
@@ -86,7 +85,7 @@ def command(
     _check_folder(out)
     small = CondensedGraph.load(condensed)
     source, _ = common.load_origin(small, on, voice, setting=setting, directed=directed)
-    check_source(out, source)
+    RunFolder(out).check_source(source)
     with work.open(common.threads) as worker:
         if not work.so_far:
             make_folder(out)
@@ -109,21 +108,20 @@ def command(
                 )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted: the same command goes on from what '{out}' has") from None
-    payload = found.to_json()
-    for line in failure_lines(payload["failures"]):
+    for line in failure_lines(found.failures):
         voice.warn(line)
     if not found.architectures:
         reason = found.failures[0].error if found.failures else "nothing is done yet, so leave --so-far out"
         raise GcondError(f"no architecture is trained on both graphs: {reason}")
     if not work.so_far:
         found.save(out)
-        _draw(out / "nas.png", payload, voice)
-    voice.result({"out": str(out), **payload}, *_shown(out, payload))
+        _draw(out / "nas.png", found, voice)
+    voice.result({"out": str(out), **found.to_json()}, *search_tables(found, out))
 
 
 def _check_folder(out: Path) -> None:
     """Refuse a place that results could not be written to before hours are spent on them."""
-    from gcond.results.run_folder import SEARCH
+    from gcond.results.search import SEARCH
     from gcond.runtime.files import check_writable
 
     if out.exists() and not out.is_dir():
@@ -131,47 +129,13 @@ def _check_folder(out: Path) -> None:
     check_writable(out / SEARCH if out.exists() else out)
 
 
-def _draw(path: Path, payload: Mapping[str, Any], voice: Voice) -> None:
+def _draw(path: Path, found: Search, voice: Voice) -> None:
     try:
         from gcond.reports.figures import save_figure
         from gcond.reports.figures.architecture_agreement import architectures_figure
 
-        figure = architectures_figure(payload)
+        figure = architectures_figure(found)
     except ImportError:
         voice.note("the picture needs matplotlib, so there is none: pip install 'gcond[report]'")
         return
     save_figure(figure, path)
-
-
-def _shown(out: Path, payload: Mapping[str, Any]) -> Sequence[RenderableType]:
-    from gcond.reports.tables import MISSING, Table, accuracy, assignments, facts, percent, seconds
-
-    rows = []
-    tried = payload["architectures"]
-    for side, name in (("condensed", "condensed graph"), ("whole", "whole graph")):
-        winner = payload["winners"].get(side)
-        tested = accuracy(winner["mean"], winner["std"] if winner["n"] > 1 else None) if winner else MISSING
-        best = percent(max(one[side] for one in tried))
-        rows.append(
-            (
-                name,
-                seconds(payload["seconds"][side]),
-                best,
-                tested,
-                assignments(winner["settings"]) if winner else MISSING,
-            )
-        )
-    columns = ("searched on", "time", "best validation %", "its test accuracy %", "architecture")
-    said = {name: f"{payload[name]:.2f}" if payload[name] is not None else MISSING for name in ("pearson", "spearman")}
-    title = f"{len(tried):,} architectures of {payload['model']} on {payload['source']['name']}"
-    return (
-        Table(columns, tuple(rows), title, words=(0, 4)).rich(),
-        facts(
-            {
-                "Pearson correlation": said["pearson"],
-                "Spearman correlation": said["spearman"],
-                "failures": str(len(payload["failures"])) if payload["failures"] else "",
-                "wrote": str(out),
-            }
-        ).rich(),
-    )

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from gcond.cli.common_options import DEFAULTS, Common, command_line, flag, whole_number
-from gcond.cli.engine_options import ALONE, Work
+from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
-    from gcond.reproduction.reproduce import Report
+    from gcond.results.reproduction import Reproduction
 
 
 def command(
@@ -31,7 +31,7 @@ def command(
         Literal["gcond", "paper"], Parameter(help="The methods' own defaults, or what the paper's scripts use.")
     ] = "gcond",
     out: Annotated[Path, Parameter(alias="-o", help="Folder for tables and runs.")] = Path("reproduction"),
-    work: Work = ALONE,
+    work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
 ) -> None:
     """Measure the paper's tables, beside its own figures.
@@ -43,6 +43,7 @@ def command(
     voice = common.start()
     from gcond.config.registry import resolve
     from gcond.reports.comparison_table import failure_lines
+    from gcond.reports.reproduction_table import reproduction_table
     from gcond.reproduction.experiment_setup import FULL, QUICK
     from gcond.reproduction.experiments import EXPERIMENTS
     from gcond.reproduction.reproduce import reproduce
@@ -74,8 +75,8 @@ def command(
             on_progress=tick,
         ):
             payload.append(report.to_json())
-            shown.append(report.table().rich())
-            for line in failure_lines(payload[-1]["failures"]):
+            shown.append(reproduction_table(report).rich())
+            for line in failure_lines(report.failures):
                 voice.warn(line)
             if not work.so_far:
                 _draw(report, out, voice)
@@ -83,7 +84,7 @@ def command(
     voice.result({"folder": str(out), "tables": payload}, *shown, *where)
 
 
-def _draw(report: Report, out: Path, voice: Voice) -> None:
+def _draw(report: Reproduction, out: Path, voice: Voice) -> None:
     from gcond.reproduction.drawings import draw
 
     try:

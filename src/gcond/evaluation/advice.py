@@ -1,4 +1,4 @@
-"""What a comparison means, in plain sentences."""
+"""Advice from a comparison, in plain sentences."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def advise(comparison: Comparison) -> Iterator[str]:
 
 
 def _what_is_kept(best: Line, top: Line) -> str:
-    kept = f"{best.method} with {best.nodes:,} nodes keeps {100 * best.kept:.1f} % of the whole graph's accuracy"
-    if best.kept >= GOOD_SHARE:
+    share = best.kept or 0.0
+    kept = f"{best.method} with {best.nodes:,} nodes keeps {100 * share:.1f} % of the whole graph's accuracy"
+    if share >= GOOD_SHARE:
         return f"{kept} ({top.model}: {100 * best.mean:.1f} of {100 * top.mean:.1f} %)."
     return f"{kept} at best: try a larger budget, or train on the whole graph."
 
@@ -52,24 +53,23 @@ def _cheaper(best: Line, lines: Sequence[Line]) -> Line | None:
         line
         for line in lines
         if line.nodes == best.nodes and line.mark == "tied" and best.mean - line.mean <= CLOSE
-        if line.condense_cpu_seconds < best.condense_cpu_seconds / 2
+        if _price(line) < _price(best) / 2
     ]
-    return min(tied, key=lambda line: line.condense_cpu_seconds, default=None)
+    return min(tied, key=_price, default=None)
 
 
 def _instead(cheaper: Line, best: Line) -> str:
-    what = {"selected": "a coreset", "merged": "a coarsening", "learned": "a cheaper method"}[cheaper.kind]  # type: ignore[index]
+    what = {"selected": "a coreset", "merged": "a coarsening", "learned": "a cheaper method"}[cheaper.kind]
     return (
         f"{cheaper.method} ({what}) does as well here: {100 * cheaper.mean:.1f} % against {100 * best.mean:.1f} %, "
         f"which chance explains (p = {cheaper.p_value:.2f}), in "
-        f"{_seconds(cheaper.condense_cpu_seconds)} instead of {_seconds(best.condense_cpu_seconds)}."
+        f"{_seconds(_price(cheaper))} instead of {_seconds(_price(best))}."
     )
 
 
 def _when_it_pays(line: Line, top: Line, saved: float) -> str:
     if line.break_even is None:
-        gains = ["storage"] * (line.bytes < top.bytes) + ["privacy"] * (line.kind == "learned")
-        otherwise = f"it pays in {' or '.join(gains)}, not in time." if gains else "it does not pay."
+        otherwise = "it pays in storage, not in time." if line.bytes < top.bytes else "it does not pay."
         return (
             f"Training on {line.method}'s graph takes no less time than on the whole one, validation included: "
             f"{otherwise}"
@@ -78,7 +78,7 @@ def _when_it_pays(line: Line, top: Line, saved: float) -> str:
         return f"Condensing by {line.method} pays in time from the first training on."
     return (
         f"Condensing by {line.method} pays in time from training number {line.break_even:,} on: it takes "
-        f"{_seconds(line.condense_cpu_seconds)} once, and saves {_seconds(saved)} a training."
+        f"{_seconds(_price(line))} once, and saves {_seconds(saved)} a training."
     )
 
 
@@ -88,12 +88,17 @@ def _what_ratios_hide(heavy: Sequence[Line], top: Line, source: SourceSummary) -
         f"With {worst.method}, {100 * worst.nodes / top.nodes:.1f} % of the nodes are "
         f"{100 * worst.bytes / top.bytes:.0f} % of the bytes"
     )
-    features = _FLOAT_BYTES * source.features
+    features = _FLOAT_BYTES * (source.features or 0)
     if worst.nodes * features < worst.bytes / 2:
         return f"{shares}: most of them are its {worst.edges:,.0f} edges."
     if top.nodes * features > top.bytes:
         return f"{shares}: the condensed features are dense, and the source keeps its own sparse."
     return f"{shares}."
+
+
+def _price(line: Line) -> float:
+    """CPU seconds of condensing."""
+    return line.condense_cpu_seconds or 0.0
 
 
 def _seconds(duration: float) -> str:

@@ -1,173 +1,105 @@
-"""The protocol: train on a graph, choose the epoch by validation, test on the source graph, repeat."""
+"""``gcond.evaluate``: train on a graph, choose the epoch by validation, test on the source graph, repeat."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from gcond import __version__
-from gcond import models as model_registry
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.score import Score
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
-from gcond.graph.labelled_view import LabelledView
 from gcond.graph.source_graph import SourceGraph
+from gcond.jobs.runner import Runner
+from gcond.jobs.training_job import ORIGINAL, TrainingJob
+from gcond.models import resolve
 from gcond.models.model import Model
-from gcond.results.row_log import RowLog
-from gcond.results.trial import Trial, trial_key
+from gcond.results.run_folder import RunFolder
+from gcond.results.trial import Trial
 from gcond.runtime.device import choose_device
-from gcond.training.fit import accuracy, fit, runs_together
-from gcond.training.recipe import Recipe
+from gcond.runtime.engines.engine import Engine
+from gcond.runtime.engines.local import LocalEngine
+from gcond.runtime.tensor_file import read_metadata_kind
+from gcond.runtime.tick import Tick
+from gcond.training.recipe import Recipe, recipe_for
 
 if TYPE_CHECKING:
-    import torch
     from torch_geometric.data import Data
-
-Progress = Callable[[str, int, int], None]
 
 
 def evaluate(
-    graph: CondensedGraph | SourceGraph,
+    graph: CondensedGraph | SourceGraph | str | Path,
     *,
     on: SourceGraph | Data | str | Path | None = None,
-    models: str | Model | Sequence[str | Model] = ("gcn",),
+    models: str | Model | Sequence[str | Model] = "gcn",
     runs: int = 10,
     seed: int = 0,
     recipe: Recipe | Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    engine: Engine | None = None,
     device: str = "auto",
-    trials: str | Path | None = None,
-    on_progress: Progress | None = None,
+    on_progress: Tick | None = None,
+    **training: Any,
 ) -> list[Score]:
     """Train each model ``runs`` times on ``graph`` and test it on the source graph ``on``.
 
-    A :class:`SourceGraph` as ``graph`` is the whole-graph reference and needs no ``on``; anything else that
-    :func:`gcond.load` takes as ``on`` is used in the setting, and with the directions, that the condensed graph was
-    made in. The epoch is chosen by
-    validation accuracy, and the test nodes are looked at once, with those weights. Run ``i`` starts from seed
-    ``seed + i`` and gives the same numbers whichever runs are done beside it. ``recipe`` overrides the models' own;
-    ``trials`` names a JSON-lines file that finished runs are appended to and found in.
-    ``on_progress(model, done, total)`` counts epochs of all runs.
+    ``graph`` is a condensed graph or its file; a :class:`SourceGraph`, or what :func:`gcond.load` takes, is the
+    whole-graph reference and needs no ``on``. ``on`` is anything that :func:`gcond.load` takes, used in the setting,
+    and with the directions, that the condensed graph was made in. ``models`` are names, ``"all"``, or models of your
+    own.
+
+    The epoch is chosen by validation accuracy, and the test nodes are looked at once, with those weights. Run ``i``
+    starts from seed ``seed + i`` and gives the same numbers whichever runs are done beside it. ``recipe`` and the
+    settings of the training given by name (``epochs=200``) override the models' own. ``folder`` is a run folder in
+    which finished runs are kept and found; ``engine`` does the work (:func:`gcond.open_engine`), by default this
+    process.
     """
     runs = settings.whole_number(runs, "runs", least=1)
     seed = settings.whole_number(seed, "seed")
-    if not isinstance(graph, CondensedGraph | SourceGraph):
-        kind = type(graph).__name__
-        raise GcondError(f"a {kind} cannot be evaluated: give a CondensedGraph, or a SourceGraph for the reference")
+    graph = trained_on(graph, on)
     source = source_of(graph, on)
     check_fit(graph, source)
-    log = RowLog(trials, Trial, "trial")
-    place = choose_device(device)
-    seeds = range(seed, seed + runs)
-    trainings = [Training(graph, source, model, recipe_for(model, recipe)) for model in resolve(models)]
-    return [_score(training, seeds, log, place, on_progress) for training in trainings]
+    choose_device(device)
+    seeds = tuple(range(seed, seed + runs))
+    small, label = (graph, "the condensed graph") if isinstance(graph, CondensedGraph) else (None, ORIGINAL)
+    jobs = [TrainingJob(small, model, asked_recipe(model, recipe, training), seeds, label) for model in resolve(models)]
+    with working(engine) as workers:
+        runner = Runner(source, RunFolder(folder), workers, device=device, on_progress=on_progress)
+        found = runner.train(jobs)
+        runner.raise_first_failure()
+    if not all(found):
+        raise GcondError("not all of these trainings are done yet: do them, and look again")
+    return [_score(source, job, trials) for job, trials in zip(jobs, found, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """Everything about a trial but its seed."""
-
-    graph: CondensedGraph | SourceGraph
-    """What is trained on; the source itself as the reference."""
-    source: SourceGraph
-    """What it is validated and tested on."""
-    model: Model
-    recipe: Recipe
-
-    @property
-    def view(self) -> LabelledView:
-        return self.graph.view("train") if isinstance(self.graph, SourceGraph) else self.graph.view()
-
-    @cached_property
-    def key(self) -> str:
-        """The same for the same graph, model and recipe; see :func:`gcond.results.trial.trial_key`."""
-        return trial_key(
-            {
-                "gcond": __version__,
-                "train": self.graph.sha256,
-                "source": self.source.sha256,
-                "model": self.model.name,
-                "settings": asdict(self.model),
-                "recipe": recipe_identity(self.recipe),
-            }
-        )
-
-    def together(self) -> int:
-        """How many runs are best trained side by side."""
-        return runs_together(self.model, self.view, self.source.num_classes)
-
-    def run(
-        self, seeds: Sequence[int], device: torch.device, on_epoch: Callable[[int], None] | None = None
-    ) -> list[Trial]:
-        """Train from each of ``seeds``, side by side, and test."""
-        train, val, test = (view.to(device) for view in (self.view, self.source.view("val"), self.source.view("test")))
-        start = time.process_time()
-        fitted = fit(
-            self.model,
-            train,
-            val,
-            classes=self.source.num_classes,
-            seeds=seeds,
-            recipe=self.recipe,
-            on_epoch=on_epoch,
-        )
-        tested = accuracy(self.model, fitted.parameters, test)
-        seconds = (time.process_time() - start) / len(seeds)
-        columns = zip(seeds, tested.tolist(), fitted.val_accuracy.tolist(), fitted.epoch.tolist(), strict=True)
-        condensed = self.graph.sha256 if isinstance(self.graph, CondensedGraph) else None
-        return [
-            Trial(self.key, self.source.name, condensed, self.model.name, seed, val, test, epoch, seconds)
-            for seed, test, val, epoch in columns
-        ]
+@contextmanager
+def working(engine: Engine | None) -> Iterator[Engine]:
+    """``engine``, which its owner closes, or this process where there is none."""
+    if engine is not None:
+        yield engine
+        return
+    with LocalEngine(workers=1, strict=True) as own:
+        yield own
 
 
-def recipe_identity(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as it enters a key: a setting that came later counts only where it is not as it was before."""
-    values, usual = asdict(recipe), Recipe()
-    return {key: value for key, value in values.items() if key not in _LATER or value != getattr(usual, key)}
-
-
-# Settings of a recipe that trials of earlier versions do not have in their keys.
-_LATER = frozenset({"validate_every"})
-
-
-def _score(
-    job: Training, seeds: Sequence[int], log: RowLog[Trial], device: torch.device, on_progress: Progress | None
-) -> Score:
-    missing = [seed for seed in seeds if log.find(job.key, seed) is None]
-    together = job.together()
-    epochs, total = job.recipe.epochs, job.recipe.epochs * len(seeds)
-    for start in range(0, len(missing), together):
-        batch = missing[start : start + together]
-        before = epochs * (len(seeds) - len(missing) + start)
-
-        def tick(epoch: int, before: int = before, width: int = len(batch)) -> None:
-            if on_progress:
-                on_progress(job.model.name, before + epoch * width, total)
-
-        for trial in job.run(batch, device, tick):
-            log.add(trial)
-    found = [row for seed in seeds if (row := log.find(job.key, seed)) is not None]
-    tests = [row.test for row in found if row.test is not None]
-    return Score(
-        model=job.model.name,
-        settings=asdict(job.model),
-        recipe=asdict(job.recipe),
-        mean=fmean(tests),
-        std=stdev(tests) if len(tests) > 1 else 0.0,
-        runs=tuple(tests),
-        val_mean=fmean(row.val for row in found),
-        cpu_seconds=math.fsum(row.cpu_seconds for row in found),
-        source=job.source.sha256,
-        seed=seeds[0],
-    )
+def trained_on(
+    graph: CondensedGraph | SourceGraph | str | Path, on: SourceGraph | Data | str | Path | None = None
+) -> CondensedGraph | SourceGraph:
+    """``graph`` itself, or what a path or name stands for: a condensed file, or without ``on`` a source graph."""
+    if isinstance(graph, CondensedGraph | SourceGraph):
+        return graph
+    if not isinstance(graph, str | Path):
+        kind = type(graph).__name__
+        raise GcondError(f"a {kind} cannot be evaluated: give a CondensedGraph, or a SourceGraph for the reference")
+    if on is not None or read_metadata_kind(graph) == "condensed":
+        return CondensedGraph.load(graph)
+    return load(graph)
 
 
 def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str | Path | None) -> SourceGraph:
@@ -177,38 +109,54 @@ def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str 
     if on is None:
         if isinstance(graph, SourceGraph):
             return graph
-        raise GcondError("a condensed graph is tested on its source: give the source graph as `on`")
+        raise GcondError("a condensed graph is tested on its source: give the source graph as on=")
     made = graph if isinstance(graph, SourceGraph) else graph.provenance
     return load(on) if made is None else load(on, setting=made.setting, directed=made.directed)
 
 
-def resolve(models: str | Model | Sequence[str | Model]) -> list[Model]:
-    models = [models] if isinstance(models, str | Model) else models
-    if not models:
-        raise GcondError(f"no model is named: choose among {', '.join(model_registry.available())}, or all")
-    return [model if isinstance(model, Model) else model_registry.find(model)() for model in models]
-
-
-def recipe_for(model: Model, given: Recipe | Mapping[str, Any] | None) -> Recipe:
-    """The recipe as given, or the model's own with what is given on top."""
-    if isinstance(given, Recipe):
-        return given
-    return settings.build(Recipe, {**model.recipe, **(given or {})}, "the training recipe")
+def asked_recipe(
+    model: Model, recipe: Recipe | Mapping[str, Any] | None, training: Mapping[str, Any] | None = None
+) -> Recipe:
+    """The recipe as given, or the model's own with what is given on top; settings by name go before both."""
+    found = recipe_for(model, recipe)
+    if not training:
+        return found
+    return settings.build(Recipe, {**asdict(found), **training}, "the training recipe")
 
 
 def check_fit(graph: CondensedGraph | SourceGraph, source: SourceGraph) -> None:
     """Refuse a source that cannot be tested on, or that ``graph`` cannot be of."""
     for part in ("val", "test"):
-        if not bool(source.mask(part).any()):  # type: ignore[arg-type]
+        if not bool(source.mask(part).any()):
             raise GcondError(f"'{source.name}' has no {part} nodes: evaluation needs some to score on")
     features = graph.x.shape[1]
-    if features != source.num_features:
-        raise GcondError(
-            f"the graph to train on has {features} features and '{source.name}' has {source.num_features}: "
-            "evaluate on the source it was made from"
-        )
-    if graph.num_classes != source.num_classes:
-        raise GcondError(
-            f"the graph to train on has {graph.num_classes} classes and '{source.name}' has {source.num_classes}: "
-            "evaluate on the source it was made from"
-        )
+    for what, own, there in (
+        ("features", features, source.num_features),
+        ("classes", graph.num_classes, source.num_classes),
+    ):
+        if own != there:
+            raise GcondError(
+                f"the graph to train on has {own} {what} and '{source.name}' has {there}: "
+                "evaluate on the source it was made from"
+            )
+
+
+def _score(source: SourceGraph, job: TrainingJob, trials: Sequence[Trial]) -> Score:
+    tests = [trial.test for trial in trials if trial.test is not None]
+    return Score(
+        model=job.model.name,
+        settings=asdict(job.model),
+        recipe=asdict(job.recipe),
+        mean=fmean(tests),
+        std=deviation(tests),
+        runs=tuple(tests),
+        val_mean=fmean(trial.val for trial in trials),
+        cpu_seconds=math.fsum(trial.cpu_seconds for trial in trials),
+        source=source.sha256,
+        seed=job.seeds[0],
+    )
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Sample standard deviation; 0 of a single number."""
+    return stdev(values) if len(values) > 1 else 0.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -13,29 +13,23 @@ from torch import Tensor
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
-from gcond.evaluation.evaluate import Progress, Score, evaluate
+from gcond.evaluation.evaluate import check_fit, deviation, working
 from gcond.graph.source_graph import SourceGraph
+from gcond.jobs.runner import Runner
+from gcond.jobs.training_job import TrainingJob
 from gcond.linalg.sparse import Identity
 from gcond.matching.structure import PairwiseMLP, sparsify
+from gcond.models import resolve
+from gcond.models.model import Model
+from gcond.results.run_folder import RunFolder
+from gcond.results.threshold import ThresholdPoint
+from gcond.runtime.engines.engine import Engine
 from gcond.runtime.memory import parse_bytes
-from gcond.training.recipe import Recipe
+from gcond.runtime.tick import Tick
+from gcond.training.recipe import Recipe, recipe_for
 
 DELTAS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """The paper's (appendix, effect of the threshold)."""
-
-
-@dataclass(frozen=True)
-class ThresholdPoint:
-    """One threshold: what it leaves of A', and what a model reaches on that."""
-
-    delta: float
-    density: float
-    """Entries of A' that are left, as a share of n²; the paper calls it sparsity."""
-    mean: float
-    """Mean test accuracy, a fraction."""
-    std: float
-    n: int
-    """Trainings."""
 
 
 def threshold_sweep(
@@ -44,18 +38,18 @@ def threshold_sweep(
     deltas: Sequence[float] | None = None,
     runs: int = 3,
     *,
-    model: str = "gcn",
+    model: str | Model = "gcn",
     seed: int = 0,
     recipe: Recipe | Mapping[str, Any] | None = None,
     device: str = "auto",
-    trials: str | Path | None = None,
-    on_progress: Progress | None = None,
+    folder: str | Path | None = None,
+    engine: Engine | None = None,
+    on_progress: Tick | None = None,
 ) -> list[ThresholdPoint]:
     """Train ``model`` on ``small`` with A' thresholded at each of ``deltas``, in their order.
 
     Without ``deltas`` it is the paper's, from what the file still has on, and the δ that it was saved with. Thresholds
     that leave the same graph share its score; where all do, there is nothing to compare, and it is refused.
-    ``on_progress(what, done, total)`` counts epochs over all of them.
     """
     kept = _lightest_kept(small)
     if deltas is None:
@@ -76,27 +70,19 @@ def threshold_sweep(
             f"all these thresholds leave the same graph, whose edges weigh {float(weights.min()):.3g} to "
             f"{float(weights.max()):.3g}: only between these does a threshold choose"
         )
-    scores: dict[str, Score] = {}
-    for place, (key, graph) in enumerate(different.items()):
-
-        def tick(name: str, done: int, total: int, place: int = place) -> None:
-            if on_progress:
-                on_progress(name, place * total + done, len(different) * total)
-
-        [scores[key]] = evaluate(
-            graph,
-            on=source,
-            models=model,
-            runs=runs,
-            seed=seed,
-            recipe=recipe,
-            device=device,
-            trials=trials,
-            on_progress=tick,
-        )
+    check_fit(small, source)
+    (network,) = resolve(model)
+    how, seeds = recipe_for(network, recipe), tuple(range(seed, seed + runs))
+    jobs = {key: TrainingJob(graph, network, how, seeds, "the thresholded graph") for key, graph in different.items()}
+    with working(engine) as workers:
+        runner = Runner(source, RunFolder(folder), workers, device=device, on_progress=on_progress)
+        trials = dict(zip(jobs, runner.train(list(jobs.values())), strict=True))
+        runner.raise_first_failure()
+    tests = {key: [trial.test for trial in own if trial.test is not None] for key, own in trials.items()}
     return [
-        ThresholdPoint(delta, graph.statistics.density, scores[graph.sha256].mean, scores[graph.sha256].std, runs)
+        ThresholdPoint(delta, graph.statistics.density, fmean(reached), deviation(reached), len(reached))
         for delta, graph in zip(deltas, graphs, strict=True)
+        if (reached := tests[graph.sha256])
     ]
 
 

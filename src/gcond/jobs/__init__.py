@@ -1,1 +1,7 @@
-"""One runner for all work that is many jobs."""
+"""One runner for all work that is many jobs: what is missing, in what batches, on which engine, kept where."""
+
+from gcond.jobs.condensation import Condensation
+from gcond.jobs.runner import Runner
+from gcond.jobs.training_job import TrainingJob, training_seeds
+
+__all__ = ["Condensation", "Runner", "TrainingJob", "training_seeds"]

@@ -1,260 +1,211 @@
-"""Many condensed graphs and many trainings, kept in a folder: what is there already is not done again."""
+"""The one runner of work that is many jobs: it does what a run folder lacks, and nothing twice."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
-from gcond.callbacks.checkpoint import Checkpoint, checkpoint_of
+from gcond.callbacks.checkpoint import checkpoint_of
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.config import settings
 from gcond.errors import GcondError
-from gcond.evaluation.evaluate import Training
-from gcond.graph.budget import Budget
 from gcond.graph.source_graph import SourceGraph
-from gcond.methods.method import Method
-from gcond.models.model import Model
+from gcond.jobs.condensation import Condensation, Making, condense
+from gcond.jobs.training_job import Batch, Run, TrainingGround, TimedTogether, TrainingJob, batches, time_together, train
 from gcond.results.failure import Failure
-from gcond.results.row_log import RowLog
+from gcond.results.run_folder import RunFolder
 from gcond.results.trial import Timing, Trial
-from gcond.runtime.device import choose_device
-from gcond.runtime.engines.engine import Engine, Outcome
-from gcond.runtime.files import check_writable, make_folder
-from gcond.runtime.memory import reset_peak_rss
-from gcond.runtime.tick import Tick
-from gcond.training.recipe import Recipe
+from gcond.runtime.engines.engine import Engine, Work
+from gcond.runtime.tick import Tick, ignore
 
-# Runs of graphs that differ in their seed start this far apart, or by the number of runs where that is more: a method
-# that makes the same graph of every seed has trainings of its own for each.
-SEED_STRIDE = 10
+# Between two looks at what another process has claimed and not finished.
+WAIT_SECONDS = 0.5
 
-# What is trained on where nothing is condensed, in words.
-ORIGINAL = "the whole graph"
 
-# Epochs of a training that is only timed.
-TIMED_EPOCHS = 20
+class Job(Protocol):
+    """A job made of pieces that may be claimed one by one."""
 
-J = TypeVar("J")
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def only(self, names: Sequence[str], /) -> Self: ...
+
+
+J = TypeVar("J", bound=Job)
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class Condensation:
-    """A condensed graph to be made."""
-
-    method: Method
-    budget: Budget
-    seed: int
-
-    def __str__(self) -> str:
-        return f"{settings.spelled(self.method.name, self.method)}, {self.budget.nodes} nodes, seed {self.seed}"
-
-    def file(self, source: SourceGraph) -> str:
-        """A name that says what it is, and that no other graph of the source has."""
-        key = self.method.identify(source, self.budget, self.seed)[:12]
-        return f"{self.method.name}-{self.budget.nodes}-{self.seed}-{key}.safetensors"
-
-
 @dataclass(frozen=True, eq=False)
-class Order:
-    """A model to be trained from each of ``seeds``."""
+class _Graph:
+    """A condensation as a job: one piece, named after its file."""
 
-    graph: CondensedGraph | None
-    """None is the whole graph."""
-    model: Model
-    recipe: Recipe
-    seeds: tuple[int, ...]
-    label: str = ORIGINAL
-    """What it is trained on, in words."""
+    condensation: Condensation
+    file: str
 
     def __str__(self) -> str:
-        return f"{settings.spelled(self.model.name, self.model)} on {self.label}"
+        return str(self.condensation)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.file,)
+
+    def only(self, names: Sequence[str]) -> _Graph:
+        return self
 
 
-class Sweep:
-    """Condensations and trainings on one source graph.
+class Runner:
+    """Condensations and trainings on one source graph, done by an engine and kept in a run folder.
 
-    ``folder`` keeps the condensed graphs in ``graphs/``, trials in ``trials.jsonl`` and how long a training takes in
-    ``timings.jsonl``; each is written as soon as it is done, by this process alone, whoever did the work. A killed
-    sweep goes on where it was, and a condensation that learns goes on from its checkpoint where the workers see the
-    folder. What fails is told in :attr:`failures`, and tried again by the next sweep.
+    Each result is written as soon as it is there, by this process alone, whoever did the work. What was killed goes on
+    where it was, and a condensation that learns goes on from its checkpoint where the workers see the folder. Runners
+    that share a folder share the work: each claims what it starts, and waits for what another has claimed. What fails
+    is told in :attr:`failures`, and tried again by the next runner.
     """
 
     def __init__(
         self,
         source: SourceGraph,
-        folder: Path,
+        folder: RunFolder,
         engine: Engine,
         *,
         device: str = "auto",
         on_progress: Tick | None = None,
     ) -> None:
-        self.source, self.folder, self.failures = source, folder, list[Failure]()
-        self._engine, self._device, self._on_progress = engine, device, on_progress
+        self.source, self.folder, self.engine = source, folder, engine
+        self.failures: list[Failure] = []
+        self._testing, self._tick = TrainingGround(source, device), on_progress or ignore
         if not engine.idle:
-            make_folder(folder / "graphs")
-            check_writable(folder / "trials.jsonl")
-        self._log = RowLog(folder / "trials.jsonl", Trial, "trial")
-        self._timings = RowLog(folder / "timings.jsonl", Timing, "timing")
-
-    def path(self, condensation: Condensation) -> Path:
-        """Where a condensed graph is kept."""
-        return self.folder / "graphs" / condensation.file(self.source)
+            folder.prepare()
 
     def condense(self, condensations: Iterable[Condensation]) -> dict[Condensation, CondensedGraph]:
         """The condensed graphs, but for those that failed."""
         wanted = list(dict.fromkeys(condensations))
-        found = {job: graph for job in wanted if (graph := self._kept(job)) is not None}
-        missing = [job for job in wanted if job not in found]
-        shared = _Making(self.source, self._device, self.folder / "graphs" if self._engine.shares_files else None)
-        outcomes = self._engine.map(_condense, shared, missing)
-        for job, small in self._follow("condensing", outcomes, len(wanted) - len(missing), len(wanted)):
-            small.save(self.path(job))
-            checkpoint_of(self.path(job)).unlink(missing_ok=True)
-            found[job] = small
-        return {job: found[job] for job in wanted if job in found}
+        files = {job: job.file(self.source) for job in wanted}
+        found = {files[job]: small for job in wanted if (small := self.folder.graph(files[job])) is not None}
 
-    def train(self, orders: Sequence[Order]) -> list[list[Trial]]:
-        """The trials of each order, by seed, but for those that failed."""
-        keys = [self._training(order).key for order in orders]
-        wanted = {(key, seed) for key, order in zip(keys, orders, strict=True) for seed in order.seeds}
-        batches = list(self._missing(orders, keys))
-        known = len(wanted) - sum(len(batch.seeds) for batch in batches)
-        outcomes = self._engine.map(_train, _Testing(self.source, self._device), batches)
-        for _, trials in self._follow("training", outcomes, known, len(wanted), lambda batch: len(batch.seeds)):
-            for trial in trials:
-                self._log.add(trial)
-        found = [[self._log.find(key, seed) for seed in order.seeds] for key, order in zip(keys, orders, strict=True)]
-        return [[trial for trial in trials if trial is not None] for trials in found]
+        def is_done(file: str) -> bool:
+            if (small := self.folder.graph(file)) is not None:
+                found[file] = small
+            return file in found
 
-    def seconds(self, orders: Sequence[Order]) -> list[float | None]:
-        """CPU seconds of one training of each order; None where it is not known.
+        def keep(job: _Graph, small: CondensedGraph) -> None:
+            found[job.file] = small
+            self.folder.keep_graph(job.file, small)
+            if self.folder.graphs is not None:
+                checkpoint_of(self.folder.graphs / job.file).unlink(missing_ok=True)
+
+        missing = [_Graph(job, file) for job, file in files.items() if file not in found]
+        shared = Making(self.source, self._testing.device, self.folder.graphs if self.engine.shares_files else None)
+        self._work_off("condensing", _condense, shared, missing, total=len(wanted), is_done=is_done, keep=keep)
+        return {job: found[file] for job, file in files.items() if file in found}
+
+    def train(self, jobs: Sequence[TrainingJob]) -> list[list[Trial]]:
+        """The trials of each job, by seed, but for those that failed."""
+        keys = [job.key(self.source) for job in jobs]
+        each = [[Run(job, key, seed) for seed in job.seeds] for job, key in zip(jobs, keys, strict=True)]
+        runs = {run.name: run for own in each for run in own}
+
+        def is_done(name: str) -> bool:
+            self.folder.trials.refresh()
+            return self._find(runs[name]) is not None
+
+        def keep(_: Batch, results: Sequence[Trial | Failure]) -> None:
+            for result in results:
+                if isinstance(result, Trial):
+                    self.folder.trials.add(result)
+                else:
+                    self.failures.append(result)
+
+        missing = list(batches([run for run in runs.values() if self._find(run) is None], self.source))
+        self._work_off("training", train, self._testing, missing, total=len(runs), is_done=is_done, keep=keep)
+        return [[trial for run in own if (trial := self._find(run)) is not None] for own in each]
+
+    def cpu_seconds(self, jobs: Sequence[TrainingJob]) -> list[float | None]:
+        """CPU seconds of one training of each job; ``None`` where it is not known.
 
         Trials were done at different times beside different work, so their own seconds do not compare. A few epochs of
-        all orders are timed in one job instead, of all of them again where one is new.
+        all jobs are timed in one go instead, of all of them again where one is new.
         """
-        keys = [(self._training(order).key, order.seeds[0]) for order in orders]
-        if any(self._timings.find(*key) is None for key in keys):
-            job = _Timed(tuple(replace(order, seeds=order.seeds[:1]) for order in orders))
-            outcomes = self._engine.map(_time, _Testing(self.source, self._device), [job])
-            for _, spent in self._follow("timing", outcomes, 0, 1):
-                for key, seconds in zip(keys, spent, strict=True):
-                    self._timings.add(Timing(*key, seconds))
-        found = [self._timings.find(*key) for key in keys]
+        keys = [(job.key(self.source), job.seeds[0]) for job in jobs]
+        if any(self.folder.timings.find(*key) is None for key in keys):
+            timed = TimedTogether(tuple(replace(job, seeds=job.seeds[:1]) for job in jobs))
+            hear = self._hear("timing", 0, 1)
+            for outcome in self.engine.map(time_together, self._testing, [timed], lambda _, share: hear(share)):
+                if outcome.result is None:
+                    self.failures.append(Failure(str(timed), outcome.error or "no result"))
+                for key, seconds in zip(keys, outcome.result or (), strict=False):
+                    self.folder.timings.add(Timing(*key, seconds))
+        found = [self.folder.timings.find(*key) for key in keys]
         return [None if timing is None else timing.cpu_seconds for timing in found]
 
-    def _kept(self, job: Condensation) -> CondensedGraph | None:
-        """The graph in the folder; a file that is damaged is as good as none."""
-        try:
-            return CondensedGraph.load(self.path(job)) if self.path(job).exists() else None
-        except GcondError:
-            return None
+    def raise_first_failure(self) -> None:
+        """For those who asked for one thing, in which a failure is no part of the result."""
+        for failure in self.failures[:1]:
+            raise GcondError(f"{failure.what}: {failure.error}")
 
-    def _training(self, order: Order) -> Training:
-        return Training(order.graph or self.source, self.source, order.model, order.recipe)
+    def _find(self, run: Run) -> Trial | None:
+        return self.folder.trials.find(run.key, run.seed)
 
-    def _missing(self, orders: Sequence[Order], keys: Sequence[str]) -> Iterator[Order]:
-        """What is not in the log yet, in batches that train side by side."""
-        taken: set[tuple[str, int]] = set()
-        for order, key in zip(orders, keys, strict=True):
-            seeds = [s for s in order.seeds if self._log.find(key, s) is None and (key, s) not in taken]
-            taken.update((key, seed) for seed in seeds)
-            together = self._training(order).together() if seeds else 1
-            for start in range(0, len(seeds), together):
-                yield replace(order, seeds=tuple(seeds[start : start + together]))
-
-    def _follow(
+    def _work_off(
         self,
         what: str,
-        outcomes: Iterable[Outcome[J, R]],
-        done: int,
+        function: Work[Any, J, R],
+        shared: object,
+        jobs: Sequence[J],
+        *,
         total: int,
-        count: Callable[[J], int] = lambda job: 1,
-    ) -> Iterator[tuple[J, R]]:
-        """Jobs and results as they come; failures are kept, and progress is told."""
-        tick = self._on_progress or _ignore
-        tick(what, done, total)
-        for outcome in outcomes:
-            if outcome.result is None:
-                self.failures.append(Failure(str(outcome.job), outcome.error or "no result"))
-            else:
-                yield outcome.job, outcome.result
-            done += count(outcome.job)
-            tick(what, done, total)
+        is_done: Callable[[str], bool],
+        keep: Callable[[J, R], None],
+    ) -> None:
+        """Do ``jobs`` on the engine, those that other processes do not do; of ``total`` pieces the rest is done."""
+        claims, waiting = self.folder.claims, list(jobs)
+        done = total - sum(len(job.names) for job in waiting)
+        hear = self._hear(what, done, total)
+        running: dict[tuple[str, ...], float] = {}
+
+        def progress(job: J, share: float) -> None:
+            running[job.names] = share * len(job.names)
+            hear(done + sum(running.values()))
+
+        def offered(left: list[J]) -> Iterator[J]:
+            """What is ours to do; what others have claimed is put by."""
+            for job in waiting:
+                mine = [name for name in job.names if claims.take(name)]
+                if others := [name for name in job.names if name not in mine]:
+                    left.append(job.only(others))
+                fresh = [name for name in mine if not is_done(name)]
+                for name in set(mine) - set(fresh):
+                    claims.release(name)
+                if fresh:
+                    yield job.only(fresh)
+
+        try:
+            while waiting and not self.engine.idle:
+                left: list[J] = []
+                for outcome in self.engine.map(function, shared, offered(left), progress):
+                    job, result = outcome.job, outcome.result
+                    if result is None:
+                        self.failures.append(Failure(str(job), outcome.error or "no result"))
+                    else:
+                        keep(job, result)
+                    for name in job.names:
+                        claims.release(name)
+                    running.pop(job.names, None)
+                    done += len(job.names)
+                    hear(done + sum(running.values()))
+                waiting = [job.only(names) for job in left if (names := [n for n in job.names if not is_done(n)])]
+                done = total - sum(len(job.names) for job in waiting)
+                hear(done)
+                if waiting:
+                    time.sleep(WAIT_SECONDS)
+        finally:
+            claims.release_all()
+
+    def _hear(self, what: str, done: float, total: int) -> Callable[[float], None]:
+        self._tick(what, done, total)
+        return lambda now: self._tick(what, now, total)
 
 
-@dataclass(frozen=True, eq=False)
-class _Making:
-    """What condensations share."""
-
-    source: SourceGraph
-    device: str
-    checkpoints: Path | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Timed:
-    """Trainings that are timed side by side, one of each order."""
-
-    orders: tuple[Order, ...]
-
-    def __str__(self) -> str:
-        return f"timing {self.orders[0].model.name}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Testing:
-    """What trainings share."""
-
-    source: SourceGraph
-    device: str
-
-
-def _condense(shared: _Making, job: Condensation) -> CondensedGraph:
-    reset_peak_rss()
-    callbacks = []
-    if shared.checkpoints is not None and job.method.kind == "learned":
-        callbacks.append(_checkpoint(shared.source, job, shared.checkpoints))
-    return job.method.condense(shared.source, job.budget, job.seed, choose_device(shared.device), callbacks)
-
-
-def _checkpoint(source: SourceGraph, job: Condensation, folder: Path) -> Checkpoint:
-    """The one to go on from; one that is damaged is as good as none."""
-    checkpoint = Checkpoint(checkpoint_of(folder / job.file(source)), resume=True)
-    try:
-        checkpoint.recall_start(job.method.identify(source, job.budget, job.seed))
-    except GcondError:
-        checkpoint.remove()
-    return checkpoint
-
-
-def _train(shared: _Testing, job: Order) -> list[Trial]:
-    training = Training(job.graph or shared.source, shared.source, job.model, job.recipe)
-    return training.run(job.seeds, choose_device(shared.device))
-
-
-def _time(shared: _Testing, job: _Timed) -> list[float]:
-    """Every order in turn, twice; the quicker of the two is the one that was disturbed less."""
-    best = [math.inf] * len(job.orders)
-    for _ in range(2):
-        for place, order in enumerate(job.orders):
-            epochs = min(TIMED_EPOCHS, order.recipe.epochs)
-            start = time.process_time()
-            _train(shared, replace(order, recipe=replace(order.recipe, epochs=epochs)))
-            spent = (time.process_time() - start) * order.recipe.epochs / epochs
-            best[place] = min(best[place], spent)
-    return best
-
-
-def training_seeds(seed: int, runs: int) -> tuple[int, ...]:
-    """The seeds of the runs on a graph that was condensed from ``seed``."""
-    first = seed * max(runs, SEED_STRIDE)
-    return tuple(range(first, first + runs))
-
-
-def _ignore(what: str, done: float, total: float, detail: str = "") -> None:
-    pass
+def _condense(shared: Making, job: _Graph, tell: Callable[[float], None]) -> CondensedGraph:
+    return condense(shared, job.condensation, tell)

@@ -8,17 +8,19 @@ from statistics import fmean
 from typing import Any
 
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.evaluation.evaluate import recipe_for
 from gcond.evaluation.thresholds import DELTAS, thresholded
-from gcond.jobs.runner import Condensation, Order, training_seeds
+from gcond.jobs.condensation import Condensation
+from gcond.jobs.training_job import TrainingJob, training_seeds
 from gcond.methods.condense import budget_for
 from gcond.methods.method import Method
 from gcond.models import find as find_model
 from gcond.models.gcn import GCN
 from gcond.models.model import Model
 from gcond.models.sgc import SGC
-from gcond.reproduction.experiment_setup import Lab, Row
-from gcond.reproduction.paper import Figure, figure, spelling
+from gcond.reproduction.experiment_setup import ExperimentSetup
+from gcond.reproduction.paper import figure, spelling
+from gcond.results.reproduction import Figure, ReproducedRow
+from gcond.training.recipe import recipe_for
 
 METHODS = ("random", "herding", "k-center", "coarsening", "dc-graph", "gcond-x", "gcond")
 LEARNED = ("dc-graph", "gcond-x", "gcond")
@@ -41,38 +43,38 @@ class Cell:
     """A' is cut here instead of where the method did."""
 
 
-def measure(lab: Lab, cells: Sequence[Cell]) -> list[Row]:
+def measure(setup: ExperimentSetup, cells: Sequence[Cell]) -> list[ReproducedRow]:
     """Do what the cells need and is not done yet; a row for each of them."""
-    jobs = {cell.labels: _condensations(lab, cell) for cell in cells}
-    made = lab.sweep.condense(job for own in jobs.values() for job in own)
-    orders = {cell.labels: _orders(lab, cell, jobs[cell.labels], made) for cell in cells}
-    trials = iter(lab.sweep.train([order for own in orders.values() for order in own]))
+    jobs = {cell.labels: _condensations(setup, cell) for cell in cells}
+    made = setup.runner.condense(job for own in jobs.values() for job in own)
+    orders = {cell.labels: _orders(setup, cell, jobs[cell.labels], made) for cell in cells}
+    trials = iter(setup.runner.train([order for own in orders.values() for order in own]))
     rows = []
     for cell in cells:
-        scores = [100 * trial.test for _ in orders[cell.labels] for trial in next(trials)]
-        rows.append(Row(cell.labels, Figure.over(scores), len(scores), cell.paper))
+        scores = [100 * (trial.test or 0.0) for _ in orders[cell.labels] for trial in next(trials)]
+        rows.append(ReproducedRow(cell.labels, Figure.over(scores), len(scores), cell.paper))
     return rows
 
 
-def _condensations(lab: Lab, cell: Cell) -> list[Condensation]:
+def _condensations(setup: ExperimentSetup, cell: Cell) -> list[Condensation]:
     if cell.method is None:
         return []
-    budget = budget_for(lab.source, nodes=cell.nodes)
-    return [Condensation(cell.method, budget, seed) for seed in range(lab.scale.seeds)]
+    budget = budget_for(setup.source, nodes=cell.nodes)
+    return [Condensation(cell.method, budget, seed) for seed in range(setup.scale.seeds)]
 
 
 def _orders(
-    lab: Lab, cell: Cell, jobs: Sequence[Condensation], made: Mapping[Condensation, CondensedGraph]
-) -> list[Order]:
-    recipe = recipe_for(cell.model, {**cell.recipe, **lab.scale.train})
+    setup: ExperimentSetup, cell: Cell, jobs: Sequence[Condensation], made: Mapping[Condensation, CondensedGraph]
+) -> list[TrainingJob]:
+    recipe = recipe_for(cell.model, {**cell.recipe, **setup.scale.train})
     if cell.method is None:
-        return [Order(None, cell.model, recipe, tuple(range(lab.scale.runs)))]
+        return [TrainingJob(None, cell.model, recipe, tuple(range(setup.scale.runs)))]
     return [
-        Order(
+        TrainingJob(
             made[job] if cell.threshold is None else _cut(made[job], cell.threshold),
             cell.model,
             recipe,
-            training_seeds(job.seed, lab.scale.runs),
+            training_seeds(job.seed, setup.scale.runs),
             str(job),
         )
         for job in jobs
@@ -84,41 +86,45 @@ def _cut(small: CondensedGraph, threshold: float) -> CondensedGraph:
     return thresholded(small, threshold) if small.num_edges or small.structure else small
 
 
-def main(lab: Lab) -> list[Row]:
+def main(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Table 2: a GCN on what every method makes at every budget."""
-    cells = [Cell(("", "whole"), figure("main", lab.dataset, "whole"))]
-    for place, nodes in enumerate(lab.budgets):
+    cells = [Cell(("", "whole"), figure("main", setup.dataset, "whole"))]
+    for place, nodes in enumerate(setup.budgets):
         for name in METHODS:
-            printed = figure("main", lab.dataset, "rows", place, spelling(name))
-            cells.append(Cell((str(nodes), name), printed, method=lab.method(name), nodes=nodes))
-    return measure(lab, cells)
+            printed = figure("main", setup.dataset, "rows", place, spelling(name))
+            cells.append(Cell((str(nodes), name), printed, method=setup.method(name), nodes=nodes))
+    return measure(setup, cells)
 
 
-def architectures(lab: Lab) -> list[Row]:
+def architectures(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Table 3: one condensed graph, many test models; the average is over five of them, as in the paper."""
     cells = []
     for name in LEARNED:
         for model in ("mlp", "gat", *BACKBONES):
-            printed = figure("architectures", lab.dataset, spelling(name), model)
+            printed = figure("architectures", setup.dataset, spelling(name), model)
             if model == "gat" and printed is None:
                 continue  # without edges there is nothing to attend to
-            threshold = lab.recipe.gat_threshold if model == "gat" else None
+            threshold = setup.recipe.gat_threshold if model == "gat" else None
             test_model = find_model(model)()
-            cells.append(Cell((name, model), printed, test_model, lab.method(name), lab.middle, threshold=threshold))
-    return _with_averages(measure(lab, cells), lambda name: figure("architectures", lab.dataset, spelling(name), "avg"))
+            cells.append(
+                Cell((name, model), printed, test_model, setup.method(name), setup.middle, threshold=threshold)
+            )
+    return _with_averages(
+        measure(setup, cells), lambda name: figure("architectures", setup.dataset, spelling(name), "avg")
+    )
 
 
-def versatility(lab: Lab) -> list[Row]:
+def versatility(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Table 4: rows are the backbone that condenses, columns the model that is tested."""
     return measure(
-        lab,
+        setup,
         [
             Cell(
                 (backbone, model),
-                figure("versatility", lab.dataset, "cells", backbone, model),
+                figure("versatility", setup.dataset, "cells", backbone, model),
                 find_model(model)(),
-                lab.method("gcond", backbone=backbone),
-                lab.budgets[0] if lab.dataset == "ogbn-arxiv" else lab.middle,
+                setup.method("gcond", backbone=backbone),
+                setup.budgets[0] if setup.dataset == "ogbn-arxiv" else setup.middle,
             )
             for backbone in BACKBONES
             for model in BACKBONES
@@ -126,35 +132,38 @@ def versatility(lab: Lab) -> list[Row]:
     )
 
 
-def parametrization(lab: Lab) -> list[Row]:
+def parametrization(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Ablation: A' as numbers of its own against A' = g_Φ(X')."""
-    return _variants(lab, "parametrization", {"free": {"structure": "free"}, "mlp": {"structure": "mlp"}})
+    return _variants(setup, "parametrization", {"free": {"structure": "free"}, "mlp": {"structure": "mlp"}})
 
 
-def optimization(lab: Lab) -> list[Row]:
+def optimization(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Ablation: X' and Φ learning together against in turns."""
-    alternate = lab.method("gcond").schedule  # type: ignore[attr-defined]
-    return _variants(lab, "optimization", {"joint": {"schedule": "joint"}, "alternate": {"schedule": alternate}})
+    alternate = setup.method("gcond").schedule  # type: ignore[attr-defined]
+    return _variants(setup, "optimization", {"joint": {"schedule": "joint"}, "alternate": {"schedule": alternate}})
 
 
-def _variants(lab: Lab, table: str, variants: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def _variants(setup: ExperimentSetup, table: str, variants: Mapping[str, Mapping[str, Any]]) -> list[ReproducedRow]:
     return measure(
-        lab,
+        setup,
         [
-            Cell((name,), figure(table, lab.dataset, name), method=lab.method("gcond", **options), nodes=lab.middle)
+            Cell(
+                (name,), figure(table, setup.dataset, name), method=setup.method("gcond", **options), nodes=setup.middle
+            )
             for name, options in variants.items()
         ],
     )
 
 
-def sparsification(lab: Lab) -> list[Row]:
+def sparsification(setup: ExperimentSetup) -> list[ReproducedRow]:
     """The figure of accuracy against the threshold δ; the paper prints no numbers for it."""
-    gcond = lab.method("gcond")
-    cells = [Cell((f"δ = {d:g}",), None, method=gcond, nodes=lab.middle, threshold=d) for d in DELTAS]
-    small = lab.condense(gcond, lab.middle)
+    gcond = setup.method("gcond")
+    cells = [Cell((f"δ = {d:g}",), None, method=gcond, nodes=setup.middle, threshold=d) for d in DELTAS]
+    small = setup.condense(gcond, setup.middle)
     density = {} if small is None else {f"δ = {d:g}": _density(_cut(small, d)) for d in DELTAS}
     return [
-        Row((*row.labels, density.get(row.labels[0], "")), row.ours, row.n, row.paper) for row in measure(lab, cells)
+        ReproducedRow((*row.labels, density.get(row.labels[0], "")), row.ours, row.n, row.paper)
+        for row in measure(setup, cells)
     ]
 
 
@@ -163,35 +172,35 @@ def _density(small: CondensedGraph) -> str:
     return f"{100 * small.statistics.density:.2f} %"
 
 
-def depth(lab: Lab) -> list[Row]:
+def depth(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Hidden units and layers of the GCN that is tested."""
     shapes = [(16, 1), *((hidden, layers) for hidden in (16, 32, 64, 128, 256) for layers in (2, 3, 4))]
     return measure(
-        lab,
+        setup,
         [
             Cell(
                 (str(hidden), str(layers)),
-                figure("depth_hidden", lab.dataset, "cells", hidden, layers),
+                figure("depth_hidden", setup.dataset, "cells", hidden, layers),
                 GCN(hidden=hidden, layers=layers),
-                lab.method("gcond"),
-                lab.middle,
+                setup.method("gcond"),
+                setup.middle,
             )
             for hidden, layers in shapes
         ],
     )
 
 
-def cross_depth(lab: Lab) -> list[Row]:
+def cross_depth(setup: ExperimentSetup) -> list[ReproducedRow]:
     """SGC of one depth condenses, of another is tested; without weight decay, with dropout 0.5."""
     return measure(
-        lab,
+        setup,
         [
             Cell(
                 (str(made), str(tested)),
                 figure("cross_depth", "cells", made, tested),
                 SGC(layers=1, hops=tested),
-                lab.method("gcond", backbone="sgc", layers=1, hops=made),
-                lab.middle,
+                setup.method("gcond", backbone="sgc", layers=1, hops=made),
+                setup.middle,
                 {"weight_decay": 0.0, "dropout": 0.5},
             )
             for made in DEPTHS
@@ -200,17 +209,17 @@ def cross_depth(lab: Lab) -> list[Row]:
     )
 
 
-def propagation(lab: Lab) -> list[Row]:
+def propagation(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Transformation layers and propagations of the SGC that is tested."""
     return measure(
-        lab,
+        setup,
         [
             Cell(
                 (str(layers), str(hops)),
                 figure("propagation_transformation", "cells", layers, hops),
                 SGC(layers=layers, hops=hops),
-                lab.method("gcond"),
-                lab.middle,
+                setup.method("gcond"),
+                setup.middle,
             )
             for layers in range(1, 6)
             for hops in range(1, 6)
@@ -218,30 +227,30 @@ def propagation(lab: Lab) -> list[Row]:
     )
 
 
-def original(lab: Lab) -> list[Row]:
+def original(setup: ExperimentSetup) -> list[ReproducedRow]:
     """The test models trained on the whole graph."""
     models = ("gat", "cheby", "sage", "sgc", "appnp", "gcn")
     return measure(
-        lab, [Cell((model,), figure("original", lab.dataset, model), find_model(model)()) for model in models]
+        setup, [Cell((model,), figure("original", setup.dataset, model), find_model(model)()) for model in models]
     )
 
 
-def pubmed(lab: Lab) -> list[Row]:
+def pubmed(setup: ExperimentSetup) -> list[ReproducedRow]:
     """PubMed, which has a table of its own: the learned methods and five test models."""
     cells = [Cell(("whole", "gcn"), figure("pubmed", "whole_gcn"))]
     for name in LEARNED:
         for model in BACKBONES:
             printed = figure("pubmed", spelling(name), model)
-            cells.append(Cell((name, model), printed, find_model(model)(), lab.method(name), lab.middle))
-    return measure(lab, cells)
+            cells.append(Cell((name, model), printed, find_model(model)(), setup.method(name), setup.middle))
+    return measure(setup, cells)
 
 
-def _with_averages(rows: Sequence[Row], printed: Callable[[str], Figure | None]) -> list[Row]:
+def _with_averages(rows: Sequence[ReproducedRow], printed: Callable[[str], Figure | None]) -> list[ReproducedRow]:
     """The rows, and after each method's own the mean over :data:`BACKBONES`."""
-    found: list[Row] = []
+    found: list[ReproducedRow] = []
     for name in dict.fromkeys(row.labels[0] for row in rows):
         own = [row for row in rows if row.labels[0] == name]
         means = [row.ours.mean for row in own if row.labels[1] in BACKBONES and row.ours is not None]
         ours = Figure(fmean(means)) if len(means) == len(BACKBONES) else None
-        found += [*own, Row((name, "average"), ours, len(means), printed(name))]
+        found += [*own, ReproducedRow((name, "average"), ours, len(means), printed(name))]
     return found

@@ -1,35 +1,34 @@
-"""Those of the paper's experiments that are rather looked at than read."""
+"""Pictures of those of the paper's experiments that are rather looked at than read."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcond.evaluation.thresholds import DELTAS, ThresholdPoint
-from gcond.reproduction.experiment_setup import Row
-from gcond.reproduction.reproduce import Report
-from gcond.results.run_folder import SEARCH
+from gcond.evaluation.thresholds import DELTAS
+from gcond.results.reproduction import ReproducedRow, Reproduction
+from gcond.results.run_folder import RunFolder
+from gcond.results.threshold import ThresholdPoint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw(report: Report, folder: Path) -> list[Path]:
+def draw(report: Reproduction, folder: Path) -> list[Path]:
     """Pictures of ``report`` beside its tables in ``folder``, one a data set; none for most tables."""
     from gcond.reports.figures import save_figure
 
-    name = report.experiment.name
+    name = report.table
     written = []
-    for dataset, rows in report.rows.items() if name in _MAKERS else ():
-        for figure in _MAKERS[name](folder / dataset, rows):
+    for dataset in report.datasets if name in _MAKERS else ():
+        for figure in _MAKERS[name](folder / dataset, report.of(dataset)):
             written.append(folder / f"{name}-{dataset}.png")
             save_figure(figure, written[-1])
     return written
 
 
-def threshold_points(rows: Sequence[Row]) -> list[ThresholdPoint]:
+def threshold_points(rows: Sequence[ReproducedRow]) -> list[ThresholdPoint]:
     """The rows of :func:`~.accuracy_tables.sparsification`, which are in order of δ, as points of a curve."""
     points = []
     for delta, row in zip(DELTAS, rows, strict=True):
@@ -40,18 +39,21 @@ def threshold_points(rows: Sequence[Row]) -> list[ThresholdPoint]:
     return points
 
 
-def _thresholds(_: Path, rows: Sequence[Row]) -> Iterator[Figure]:
+def _thresholds(_: Path, rows: Sequence[ReproducedRow]) -> Iterator[Figure]:
     from gcond.reports.figures.accuracy_by_threshold import threshold_figure
 
     if points := threshold_points(rows):
         yield threshold_figure(points)
 
 
-def _search(folder: Path, _: Sequence[Row]) -> Iterator[Figure]:
+def _search(folder: Path, _: Sequence[ReproducedRow]) -> Iterator[Figure]:
     from gcond.reports.figures.architecture_agreement import architectures_figure
 
-    if (folder / SEARCH).exists():
-        yield architectures_figure(json.loads((folder / SEARCH).read_text(encoding="utf-8")))
+    if (found := RunFolder(folder).search()) is not None:
+        yield architectures_figure(found)
 
 
-_MAKERS: dict[str, Callable[[Path, Sequence[Row]], Iterator[Figure]]] = {"sparsification": _thresholds, "nas": _search}
+_MAKERS: dict[str, Callable[[Path, Sequence[ReproducedRow]], Iterator[Figure]]] = {
+    "sparsification": _thresholds,
+    "nas": _search,
+}

@@ -1,4 +1,4 @@
-"""Where experiments are done: one data set, its sweep, and how much of everything."""
+"""The set-up of experiments on one data set: its source, its runner, and how much of everything."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any, Literal
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.graph.source_graph import SourceGraph
-from gcond.jobs.runner import Condensation, Failure, Sweep
+from gcond.jobs.condensation import Condensation
+from gcond.jobs.runner import Runner
 from gcond.methods import find
 from gcond.methods import recipe_file as recipes
 from gcond.methods.condense import budget_for, method_for
 from gcond.methods.method import Method
 from gcond.methods.recipe_file import RecipeFile
-from gcond.reproduction.paper import Figure
+from gcond.results.failure import Failure
+from gcond.results.run_folder import RunFolder
 from gcond.runtime.engines.engine import Engine
 from gcond.runtime.tick import Tick
 
@@ -49,22 +51,8 @@ QUICK = Scale(
 )
 
 
-@dataclass(frozen=True)
-class Row:
-    """One figure of ours beside the paper's."""
-
-    labels: tuple[str, ...]
-    ours: Figure | None
-    """None where it failed."""
-    n: int
-    """What the mean is over; 1 is a single measurement."""
-    paper: Figure | None
-    digits: int | None = None
-    """After the point; None as the rest of the table."""
-
-
-class Lab:
-    """One data set with a sweep of its own, that all experiments on it share: a graph is made once for all of them."""
+class ExperimentSetup:
+    """One data set with a runner of its own, that all experiments on it share: a graph is made once for all of them."""
 
     def __init__(
         self,
@@ -81,12 +69,12 @@ class Lab:
     ) -> None:
         self.dataset, self.source, self.scale, self.settings = dataset, source, scale, settings
         self.folder, self.engine, self.device, self.command = folder, engine, device, command
-        self.sweep = Sweep(source, folder, engine, device=device, on_progress=on_progress)
+        self.runner = Runner(source, RunFolder(folder), engine, device=device, on_progress=on_progress)
         self.on_progress = on_progress
 
     @property
     def failures(self) -> list[Failure]:
-        return self.sweep.failures
+        return self.runner.failures
 
     @cached_property
     def recipe(self) -> RecipeFile:
@@ -115,4 +103,4 @@ class Lab:
     def condense(self, method: Method, nodes: int, seed: int = 0) -> CondensedGraph | None:
         """One condensed graph; None if it failed."""
         job = Condensation(method, budget_for(self.source, nodes=nodes), seed)
-        return self.sweep.condense([job]).get(job)
+        return self.runner.condense([job]).get(job)

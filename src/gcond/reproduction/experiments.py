@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from gcond.reproduction import accuracy_tables as accuracy
 from gcond.reproduction import other_tables as others
-from gcond.reproduction.experiment_setup import Lab, Row
+from gcond.reproduction.experiment_setup import ExperimentSetup
 from gcond.reproduction.paper import tables
+from gcond.results.reproduction import ReproducedRow
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Experiment:
     """What the labels of its rows are."""
     datasets: tuple[str, ...]
     """Those that the paper has it for."""
-    measure: Callable[[Lab], list[Row]]
+    measure: Callable[[ExperimentSetup], list[ReproducedRow]]
     digits: int = 1
 
 

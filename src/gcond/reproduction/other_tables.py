@@ -6,24 +6,25 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.evaluation.nas.search import search
 from gcond.graph.statistics import Statistics
 from gcond.reproduction.accuracy_tables import Cell, measure
-from gcond.reproduction.experiment_setup import Lab, Row
-from gcond.reproduction.paper import Figure, figure, tables
+from gcond.reproduction.experiment_setup import ExperimentSetup
+from gcond.reproduction.paper import figure, tables
+from gcond.results.reproduction import Figure, ReproducedRow
 from gcond.results.search import Search, Side
 
 EPOCHS = 50
 """How many the paper's running times are of."""
 
 
-def statistics(lab: Lab) -> list[Row]:
+def statistics(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Condensed and original graphs in numbers. Ours count storage as it is held, the source's features sparse."""
-    method = lab.method("gcond")
-    whole, small = measure(lab, [Cell(("whole",), None), Cell(("gcond",), None, method=method, nodes=lab.middle)])
-    rows = _properties(lab, "whole", whole, lab.source.training_graph().statistics)
-    condensed = lab.condense(method, lab.middle)
-    return rows if condensed is None else rows + _properties(lab, "gcond", small, condensed.statistics)
+    method = setup.method("gcond")
+    whole, small = measure(setup, [Cell(("whole",), None), Cell(("gcond",), None, method=method, nodes=setup.middle)])
+    rows = _properties(setup, "whole", whole, setup.source.training_graph().statistics)
+    condensed = setup.condense(method, setup.middle)
+    return rows if condensed is None else rows + _properties(setup, "gcond", small, condensed.statistics)
 
 
-def _properties(lab: Lab, graph: str, score: Row, found: Statistics) -> list[Row]:
+def _properties(setup: ExperimentSetup, graph: str, score: ReproducedRow, found: Statistics) -> list[ReproducedRow]:
     measured = {
         "accuracy": score.ours,
         "nodes": Figure(found.nodes),
@@ -34,91 +35,103 @@ def _properties(lab: Lab, graph: str, score: Row, found: Statistics) -> list[Row
     }
     names = {"sparsity_percent": "sparsity, %", "storage_mb": "storage, MB", "accuracy": "accuracy, %"}
     return [
-        Row(
+        ReproducedRow(
             (graph, names.get(key, key)),
             ours,
             score.n if key == "accuracy" else 1,
-            figure("statistics", lab.dataset, graph, key),
+            figure("statistics", setup.dataset, graph, key),
             digits=0 if key in ("nodes", "edges") else None,
         )
         for key, ours in measured.items()
     ]
 
 
-def time(lab: Lab) -> list[Row]:
+def time(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Seconds for 50 epochs without the probe, by one worker; the paper's on one A100.
 
     A quick version measures fewer, and multiplies.
     """
     rows = []
-    epochs = min(EPOCHS, lab.scale.epochs or EPOCHS)
-    for ratio in (key for key in tables()["time"].get(lab.dataset, ())):
+    epochs = min(EPOCHS, setup.scale.epochs or EPOCHS)
+    for ratio in (key for key in tables()["time"].get(setup.dataset, ())):
         share = float(ratio)
-        asked = round(share * lab.source.budget_population)
-        nodes = max(lab.source.num_classes, min(asked, int(lab.source.train_mask.sum())))
+        asked = round(share * setup.source.budget_population)
+        nodes = max(setup.source.num_classes, min(asked, int(setup.source.train_mask.sum())))
         # The labelled nodes as a start: it asks for no trial runs, whose time would be counted.
-        method = lab.method("gcond", epochs=epochs, probe_every=0, patience=0, init="sample")
-        graphs = [lab.condense(method, nodes, seed) for seed in range(lab.scale.seeds)]
+        method = setup.method("gcond", epochs=epochs, probe_every=0, patience=0, init="sample")
+        graphs = [setup.condense(method, nodes, seed) for seed in range(setup.scale.seeds)]
         costs = [small.provenance.cost for small in graphs if small is not None and small.provenance is not None]
         spent = [cost["wall_seconds"] * EPOCHS / epochs for cost in costs]
         ours = Figure.over(spent)
         # Where fewer nodes are labelled than the paper made, there is nothing of its own to stand beside.
-        printed = figure("time", lab.dataset, ratio) if nodes == asked else None
-        rows.append(Row((f"{100 * nodes / lab.source.budget_population:.1f} %", str(nodes)), ours, len(spent), printed))
+        printed = figure("time", setup.dataset, ratio) if nodes == asked else None
+        rows.append(
+            ReproducedRow(
+                (f"{100 * nodes / setup.source.budget_population:.1f} %", str(nodes)), ours, len(spent), printed
+            )
+        )
     return rows
 
 
-def nas(lab: Lab) -> list[Row]:
+def nas(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Architecture search: how well validation accuracies of both sides agree, and what the winner reaches.
 
     On one condensed graph a method, as in the paper; the seconds of a search do not count those of condensing.
     """
-    rows: list[Row] = []
+    rows: list[ReproducedRow] = []
+    dataset = setup.dataset
     whole: Search | None = None
     for name in ("random", "herding", "gcond"):
-        small = lab.condense(lab.method(name), lab.middle)
-        found = None if small is None else _search(lab, small)
+        small = setup.condense(setup.method(name), setup.middle)
+        found = None if small is None else _search(setup, small)
         whole = found or whole
-        if found is not None and name == "gcond" and not lab.engine.idle:
-            found.save(lab.folder)  # for plots and reports
+        if found is not None and name == "gcond" and not setup.engine.idle:
+            found.save(setup.folder)  # for plots and reports
         tried = 0 if found is None else len(found.architectures)
         agreement = (None, None) if found is None else (found.pearson, found.spearman)
-        made = None if small is None or small.provenance is None else small.provenance.cost["wall_seconds"]
+        made = None if small is None or small.provenance is None else small.provenance.cost["cpu_seconds"]
         rows += [
-            Row((name, "Pearson"), _known(agreement[0]), tried, figure("nas", lab.dataset, "pearson", name)),
-            Row((name, "Spearman"), _known(agreement[1]), tried, None),
-            Row((name, "seconds to condense"), _known(made), 1, None, digits=0),
-            *_winner(lab, name, found, "condensed"),
+            ReproducedRow((name, "Pearson"), _known(agreement[0]), tried, figure("nas", dataset, "pearson", name)),
+            ReproducedRow((name, "Spearman"), _known(agreement[1]), tried, None),
+            ReproducedRow((name, "CPU seconds to condense"), _known(made), 1, None, digits=0),
+            *_winner(setup, name, found, "condensed"),
         ]
-    return rows + _winner(lab, "whole", whole, "whole")
+    return rows + _winner(setup, "whole", whole, "whole")
 
 
-def _search(lab: Lab, small: CondensedGraph) -> Search | None:
+def _search(setup: ExperimentSetup, small: CondensedGraph) -> Search | None:
     """None where no architecture could be trained on both sides."""
     found = search(
         small,
-        on=lab.source,
-        grid=lab.scale.architectures,
-        recipe=lab.scale.train or None,
-        runs=2 * lab.scale.runs,
-        engine=lab.engine,
-        folder=lab.folder,  # one for all: the whole graph is searched once
-        device=lab.device,
-        command=lab.command,
-        on_progress=lab.on_progress,
+        on=setup.source,
+        grid=setup.scale.architectures,
+        recipe=setup.scale.train or None,
+        runs=2 * setup.scale.runs,
+        engine=setup.engine,
+        folder=setup.folder,  # one for all: the whole graph is searched once
+        device=setup.device,
+        command=setup.command,
+        on_progress=setup.on_progress,
     )
-    lab.failures.extend(found.failures)
+    setup.failures.extend(found.failures)
     return found if found.architectures else None
 
 
-def _winner(lab: Lab, name: str, found: Search | None, side: Side) -> list[Row]:
+def _winner(setup: ExperimentSetup, name: str, found: Search | None, side: Side) -> list[ReproducedRow]:
     """What the architecture that a side likes best reaches, and how long the side took to find it."""
     winner = None if found is None else found.winners.get(side)
     tested = None if winner is None else Figure(100 * winner.mean, 100 * winner.std)
     count = 0 if winner is None else len(winner.runs)
+    spent = None if found is None else found.cpu_seconds[side]
     return [
-        Row((name, "test accuracy, %"), tested, count, figure("nas", lab.dataset, "test", name)),
-        Row((name, "seconds to search"), _known(None if found is None else found.seconds[side]), 1, None, digits=0),
+        ReproducedRow((name, "test accuracy, %"), tested, count, figure("nas", setup.dataset, "test", name)),
+        ReproducedRow(
+            (name, "CPU seconds to search"),
+            _known(spent),
+            1,
+            None,
+            digits=0,
+        ),
     ]
 
 

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Figure(NamedTuple):
-    """A number, accuracies in %, and its deviation where there is one."""
-
-    mean: float
-    std: float | None = None
-
-    @classmethod
-    def over(cls, values: Sequence[float]) -> Figure | None:
-        """Mean and sample standard deviation of what was measured; None of nothing."""
-        if not values:
-            return None
-        return cls(fmean(values), stdev(values) if len(values) > 1 else None)
+from gcond.results.reproduction import Figure
 
 
 def figure(*path: str | int) -> Figure | None:

@@ -36,9 +36,17 @@ class RowLog(Generic[R]):
 
     def __init__(self, path: str | Path | None, kind: type[R], what: str) -> None:
         self.path = Path(path) if path is not None else None
+        self._kind, self._what = kind, what
         self._known: dict[tuple[str, int], R] = {}
-        if self.path is not None and self.path.exists():
-            self._known = {(row.key, row.seed): row for row in _read(self.path, kind, what)}
+        self._size = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what other processes have added since."""
+        if self.path is None or not self.path.exists() or (size := self.path.stat().st_size) == self._size:
+            return
+        self._known |= {(row.key, row.seed): row for row in _read(self.path, self._kind, self._what)}
+        self._size = size
 
     def find(self, key: str, seed: int) -> R | None:
         return self._known.get((key, seed))
@@ -51,10 +59,12 @@ class RowLog(Generic[R]):
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
+                alone = os.fstat(descriptor).st_size == self._size
                 line = (_line_break(descriptor) + text).encode()
                 if os.write(descriptor, line) < len(line):  # the rest in a second write might land in another's row
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(descriptor)
+                self._size += len(line) if alone else 0  # another's rows are read at the next refresh
             finally:
                 os.close(descriptor)
         except OSError as error:

@@ -12,7 +12,6 @@ from gcond import models as model_registry
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.models.model import ACTIVATIONS, Model
-from gcond.training.architectures import stackable
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -45,22 +44,25 @@ class Space:
         return {key: getattr(model, key) for key in self.grid}
 
 
-def space(model: str, grid: Mapping[str, Iterable[Any]] | None = None) -> Space:
+def space(model: str | Model, grid: Mapping[str, Iterable[Any]] | None = None) -> Space:
     """The architectures of ``model`` over ``grid``, by default the paper's; values may be text that spells them."""
-    cls = model_registry.find(model)
+    (base,) = model_registry.resolve(model)
     if grid is None:
-        if model not in PAPER:
-            known = ", ".join(field.name for field in dataclasses.fields(cls))
-            raise GcondError(f"the paper has no search space for '{model}': give a grid over its settings ({known})")
-        grid = PAPER[model]
+        if base.name not in PAPER:
+            known = ", ".join(field.name for field in dataclasses.fields(base))
+            raise GcondError(
+                f"the paper has no search space for '{base.name}': give a grid over its settings ({known})"
+            )
+        grid = PAPER[base.name]
     if not grid:
         raise GcondError("the grid is empty: name at least one setting and its values, for example hidden=16,64")
     values = {key: list(given) for key, given in grid.items()}
     for key, given in values.items():
         if not given:
             raise GcondError(f"the grid has no value for '{key}': give some, for example {key}=1,2")
-    what = f"model '{model}'"
-    built = [settings.build(cls, dict(zip(values, choice, strict=True)), what) for choice in product(*values.values())]
+    others, what = dataclasses.asdict(base), f"model '{base.name}'"
+    choices = (dict(zip(values, choice, strict=True)) for choice in product(*values.values()))
+    built = [settings.build(type(base), others | choice, what) for choice in choices]
     models = tuple(dict.fromkeys(built))
     typed = {key: list(dict.fromkeys(getattr(one, key) for one in models)) for key in values}
     return Space(typed, models)
@@ -76,11 +78,3 @@ def parse_grid(pairs: Iterable[str]) -> dict[str, list[str]] | None:
             raise GcondError(f"--grid takes setting=value,value, and '{pair}' is not of that form")
         grid.setdefault(key.strip(), []).extend(listed)
     return grid or None
-
-
-def groups(models: Iterable[Model], features: int, classes: int) -> list[tuple[Model, ...]]:
-    """``models`` in groups that can be trained as one stack (:func:`gcond.training.architectures.stackable`)."""
-    found: dict[tuple[Any, ...], list[Model]] = {}
-    for model in models:
-        found.setdefault(stackable(model, features, classes), []).append(model)
-    return [tuple(group) for group in found.values()]

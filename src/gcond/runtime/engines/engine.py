@@ -1,22 +1,30 @@
-"""What every engine is: one ``map`` over jobs that do not know each other."""
+"""An engine: one ``map`` over jobs that do not know each other."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from gcond.errors import GcondError
 
 Shared = TypeVar("Shared")
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+Tell = Callable[[float], None]
+"""Told by a job how far it is, as a fraction of itself."""
 
 # How often a job is given to a worker before it is held to be what kills them.
 MOST_TRIES = 3
+
+
+class Work(Protocol[Shared, Job, Result]):  # type: ignore[misc]  # a callback's parameters may be named otherwise
+    """A function of a module that does one job; it may tell how far it is."""
+
+    def __call__(self, shared: Shared, job: Job, tell: Tell, /) -> Result: ...
 
 
 @dataclass(frozen=True)
@@ -29,19 +37,25 @@ class Outcome(Generic[Job, Result]):
 
 
 class Engine(ABC):
-    """Works jobs off; to be used in a ``with`` block, which ends whatever the engine started."""
+    """A way to work jobs off; to be used in a ``with`` block, which ends whatever the engine started."""
 
     idle: ClassVar[bool] = False
     """Whether it does nothing, so that there is nothing new to keep."""
 
     @abstractmethod
     def map(
-        self, function: Callable[[Shared, Job], Result], shared: Shared, jobs: Sequence[Job]
+        self,
+        function: Work[Shared, Job, Result],
+        shared: Shared,
+        jobs: Iterable[Job],
+        on_progress: Callable[[Job, float], None] | None = None,
     ) -> Iterator[Outcome[Job, Result]]:
-        """``function(shared, job)`` for every job, as they finish, in any order.
+        """``function(shared, job, tell)`` for every job, as they finish, in any order.
 
-        ``function`` is a function of a module; ``shared``, jobs and results can be pickled. A job that raises, or
-        whose worker dies time and again, has an :attr:`Outcome.error`; the others go on.
+        ``function`` is a function of a module; ``shared``, jobs and results can be pickled. A job is taken from
+        ``jobs`` when a worker is free for it. ``on_progress(job, fraction)`` hears what jobs tell of themselves,
+        where the engine can pass that on. A job that raises, or whose worker dies time and again, has an
+        :attr:`Outcome.error`; the others go on.
         """
 
     @property
@@ -62,10 +76,12 @@ class Engine(ABC):
         self.close()
 
 
-def attempt(function: Callable[[Shared, Job], Result], shared: Shared, job: Job) -> tuple[Result | None, str | None]:
+def attempt(
+    function: Work[Shared, Job, Result], shared: Shared, job: Job, tell: Tell
+) -> tuple[Result | None, str | None]:
     """Result and error of one job, of which one is ``None``."""
     try:
-        return function(shared, job), None
+        return function(shared, job, tell), None
     except GcondError as error:
         return None, str(error)
     except Exception as error:  # a bug in one job is no reason to lose the others

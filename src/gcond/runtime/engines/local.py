@@ -1,4 +1,4 @@
-"""Processes of this machine.
+"""The engine of this machine's own processes.
 
 ``concurrent.futures`` and ``joblib`` give up on every job when one process is killed, and don't say whose it was.
 Here each worker has a pipe of its own, so the job that went down with it is known,
@@ -13,58 +13,105 @@ import os
 import pickle
 import signal
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from gcond.runtime.engines.engine import DIED, MOST_TRIES, Engine, Job, Outcome, Result, Shared, attempt, cores, divide
+from gcond.runtime.engines.engine import (
+    DIED,
+    MOST_TRIES,
+    Engine,
+    Job,
+    Outcome,
+    Result,
+    Shared,
+    Work,
+    attempt,
+    cores,
+    divide,
+)
+
+# Between two words of a worker on how far its job is.
+TELL_SECONDS = 0.2
+_NONE: Any = object()
 
 
 class LocalEngine(Engine):
-    """A pool of processes that divide the threads among them; with one worker, this process itself."""
+    """A pool of processes that divide the threads among them; with one worker, this process itself.
 
-    def __init__(self, workers: int | None = None, threads: int | None = None) -> None:
+    ``strict`` lets what a job raises in this process through, for callers that asked for one thing and not for many.
+    """
+
+    def __init__(self, workers: int | None = None, threads: int | None = None, *, strict: bool = False) -> None:
         self.workers, self.threads = divide(workers, threads, cores())
+        self._strict = strict
         self._pool: list[_Worker] = []
 
     def map(
-        self, function: Callable[[Shared, Job], Result], shared: Shared, jobs: Sequence[Job]
+        self,
+        function: Work[Shared, Job, Result],
+        shared: Shared,
+        jobs: Iterable[Job],
+        on_progress: Callable[[Job, float], None] | None = None,
     ) -> Iterator[Outcome[Job, Result]]:
-        if self.workers == 1 or len(jobs) == 1:
-            for job in jobs:
-                yield Outcome(job, *attempt(function, shared, job))
-        elif jobs:
-            yield from self._map(function, pickle.dumps(shared), jobs)
+        hear = on_progress or (lambda job, fraction: None)
+        queue = iter(jobs)
+        first = list(islice(queue, 2 if self.workers > 1 else 0))
+        if len(first) > 1:
+            yield from self._map(function, pickle.dumps(shared), chain(first, queue), hear)
+            return
+        for job in chain(first, queue):
+            tell = partial(hear, job)
+            if self._strict:
+                yield Outcome(job, function(shared, job, tell))
+            else:
+                yield Outcome(job, *attempt(function, shared, job, tell))
 
     def _map(
-        self, function: Callable[[Shared, Job], Result], shared: bytes, jobs: Sequence[Job]
+        self,
+        function: Work[Shared, Job, Result],
+        shared: bytes,
+        queue: Iterator[Job],
+        hear: Callable[[Job, float], None],
     ) -> Iterator[Outcome[Job, Result]]:
-        waiting, tries = list(range(len(jobs)))[::-1], Counter[int]()
-        busy: dict[Any, tuple[_Worker, int]] = {}
+        again: list[tuple[Job, int]] = []
+        busy: dict[Any, tuple[_Worker, Job, int]] = {}
         try:
-            while waiting or busy:
-                while waiting and len(busy) < self.workers:
-                    number = waiting.pop()
-                    tries[number] += 1
+            while True:
+                while len(busy) < self.workers:
+                    job, tries = again.pop() if again else (next(queue, _NONE), 0)
+                    if job is _NONE:
+                        break
                     worker = self._free(busy)
-                    worker.give(function, shared, jobs[number])
-                    busy[worker.connection] = worker, number
+                    worker.give(function, shared, job)
+                    busy[worker.connection] = worker, job, tries + 1
+                if not busy:
+                    return
                 for connection in wait(list(busy)):
-                    worker, number = busy.pop(connection)
+                    worker, job, tries = busy[connection]
                     try:
-                        yield Outcome(jobs[number], *worker.take())
+                        said = worker.take()
                     except (EOFError, OSError):
+                        del busy[connection]
                         self._pool.remove(worker)
                         worker.end()
-                        if tries[number] < MOST_TRIES:
-                            waiting.append(number)
+                        if tries < MOST_TRIES:
+                            again.append((job, tries))
                         else:
-                            yield Outcome(jobs[number], error=DIED)
+                            yield Outcome(job, error=DIED)
+                        continue
+                    if isinstance(said, float):
+                        hear(job, said)
+                        continue
+                    del busy[connection]
+                    yield Outcome(job, *said)
         finally:
-            for worker, _ in busy.values():  # nobody waits for these any more
+            for worker, _, _ in busy.values():  # nobody waits for these any more
                 self._pool.remove(worker)
                 worker.end()
 
@@ -107,9 +154,10 @@ class _Worker:
                 self.connection.send_bytes(shared)
                 self.holds = shared
 
-    def take(self) -> tuple[Any, str | None]:
-        result: tuple[Any, str | None] = pickle.loads(self.connection.recv_bytes())
-        return result
+    def take(self) -> tuple[Any, str | None] | float:
+        """Result and error of its job, or how far that is."""
+        said: tuple[Any, str | None] | float = pickle.loads(self.connection.recv_bytes())
+        return said
 
     def end(self) -> None:
         self.process.kill()
@@ -134,7 +182,20 @@ def _work(connection: Connection, threads: int) -> None:
                 shared = pickle.loads(connection.recv_bytes())
         except EOFError:
             return
-        connection.send_bytes(pickle.dumps(attempt(function, shared, job)))
+        connection.send_bytes(pickle.dumps(attempt(function, shared, job, _Teller(connection))))
+
+
+class _Teller:
+    """Sends on how far a job is, a few times a second at most."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._last = time.monotonic()
+
+    def __call__(self, fraction: float) -> None:
+        if time.monotonic() - self._last >= TELL_SECONDS:
+            self._last = time.monotonic()
+            self._connection.send_bytes(pickle.dumps(float(fraction)))
 
 
 def _end_with_parent() -> None:

@@ -1,17 +1,30 @@
-"""A Ray cluster: a running one by address, or one of this machine for as long as it is needed."""
+"""The engine of a Ray cluster: a running one by address, or one of this machine for as long as it is needed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 from gcond.errors import GcondError
-from gcond.runtime.engines.engine import DIED, MOST_TRIES, Engine, Job, Outcome, Result, Shared, attempt, cores, divide
+from gcond.runtime.engines.engine import (
+    DIED,
+    MOST_TRIES,
+    Engine,
+    Job,
+    Outcome,
+    Result,
+    Shared,
+    Work,
+    attempt,
+    cores,
+    divide,
+)
 
 
 class RayEngine(Engine):
-    """Jobs as Ray tasks. What they share is put into the object store once; results come back to this process.
+    """An engine of Ray tasks. What they share is put into the object store once; results come back to this process.
 
     The nodes of a cluster need gcond installed, and nothing else: no data set and no shared folder.
     """
@@ -35,21 +48,29 @@ class RayEngine(Engine):
         return self._address is None
 
     def map(
-        self, function: Callable[[Shared, Job], Result], shared: Shared, jobs: Sequence[Job]
+        self,
+        function: Work[Shared, Job, Result],
+        shared: Shared,
+        jobs: Iterable[Job],
+        on_progress: Callable[[Job, float], None] | None = None,
     ) -> Iterator[Outcome[Job, Result]]:
-        if not jobs:
+        queue = iter(jobs)
+        first = list(islice(queue, 1))
+        if not first:
             return
         self._start()
         ray = self._ray
+        waiting = chain(first, queue)
+        most = self.workers or self._room()
         remote = ray.remote(num_cpus=self.threads, max_retries=MOST_TRIES - 1)(_work)
         place = ray.put(shared)
-        waiting = list(jobs)[::-1]
         running: dict[Any, Job] = {}
         try:
-            while waiting or running:
-                while waiting and (self.workers is None or len(running) < self.workers):
-                    job = waiting.pop()
+            while True:
+                for job in islice(waiting, most - len(running)):
                     running[remote.remote(function, place, job, self.threads)] = job
+                if not running:
+                    return
                 (done,), _ = ray.wait(list(running), num_returns=1)
                 job = running.pop(done)
                 try:
@@ -60,6 +81,10 @@ class RayEngine(Engine):
         finally:
             for task in running:
                 ray.cancel(task, force=True)
+
+    def _room(self) -> int:
+        """How many jobs a cluster is given at a time: twice what its cores take, so that none of them waits."""
+        return max(1, 2 * int(self._ray.cluster_resources().get("CPU", 1)) // self.threads)
 
     def _start(self) -> None:
         if self._ray.is_initialized():
@@ -91,11 +116,15 @@ class RayEngine(Engine):
             self._started = False
 
 
-def _work(function: Callable[[Any, Any], Any], shared: object, job: object, threads: int) -> tuple[Any, str | None]:
+def _work(function: Work[Any, Any, Any], shared: object, job: object, threads: int) -> tuple[Any, str | None]:
     from gcond.runtime.threads import use_threads
 
     use_threads(threads)
-    return attempt(function, shared, job)
+    return attempt(function, shared, job, _nobody)
+
+
+def _nobody(fraction: float) -> None:
+    """Ray's tasks only have results to tell."""
 
 
 def _first_line(error: Exception) -> str:

@@ -12,11 +12,18 @@ from pathlib import Path
 import pytest
 
 from gcond.errors import GcondError
-from gcond.results.trial import Trial, TrialLog, trial_key
+from gcond.results.row_log import RowLog
+from gcond.results.trial import Trial, trial_key
+
+
+def TrialLog(path: Path | None) -> RowLog[Trial]:  # noqa: N802
+    return RowLog(path, Trial, "trial")
 
 
 def trial(key: str = "k", seed: int = 0, test: float = 0.5) -> Trial:
-    return Trial(key=key, source="s", condensed=None, model="gcn", seed=seed, test=test, val=0.4, epoch=3, seconds=1.0)
+    return Trial(
+        key=key, source="s", condensed=None, model="gcn", seed=seed, val=0.4, test=test, epoch=3, cpu_seconds=1.0
+    )
 
 
 def test_what_is_added_is_found_again(tmp_path: Path) -> None:
@@ -76,7 +83,7 @@ def test_a_file_whose_only_row_was_cut_off_is_one_of_trials(tmp_path: Path, left
         ("test", float("nan")),
         ("val", 1.5),
         ("epoch", 0),
-        ("seconds", float("inf")),
+        ("cpu_seconds", float("inf")),
         ("condensed", 3),
         ("model", None),
     ],
@@ -122,10 +129,11 @@ def test_a_folder_that_is_missing_is_said(tmp_path: Path) -> None:
 
 ADD_FIFTY = """
 import sys
-from gcond.results.trial import Trial, TrialLog
-log = TrialLog(sys.argv[1])
+from gcond.results.row_log import RowLog
+from gcond.results.trial import Trial
+log = RowLog(sys.argv[1], Trial, "trial")
 for seed in range(50):
-    row = dict(source="s", condensed=None, model="gcn", test=0.5, val=0.4, epoch=3, seconds=1.0)
+    row = dict(source="s", condensed=None, model="gcn", test=0.5, val=0.4, epoch=3, cpu_seconds=1.0)
     log.add(Trial(key=sys.argv[2], seed=seed, **row))
 """
 
@@ -138,6 +146,17 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
     log = TrialLog(path)
     assert all(log.find(key, seed) == trial(key=key, seed=seed) for key in ("a", "b") for seed in range(50))
     assert len(path.read_text().splitlines()) == 100
+
+
+def test_what_others_added_is_found_after_a_refresh(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    mine, other = TrialLog(path), TrialLog(path)
+    other.add(trial(seed=1))
+    mine.add(trial(seed=0))
+    other.add(trial(seed=2))
+    assert mine.find("k", 1) is None
+    mine.refresh()
+    assert [mine.find("k", seed) for seed in range(3)] == [trial(seed=seed) for seed in range(3)]
 
 
 def test_the_key_depends_on_content_and_not_on_order() -> None:

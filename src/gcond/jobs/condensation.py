@@ -1,0 +1,68 @@
+"""A condensed graph to be made, and how a worker makes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gcond.callbacks.callback import Callback
+from gcond.callbacks.checkpoint import Checkpoint, checkpoint_of
+from gcond.callbacks.progress import Progress
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.config import settings
+from gcond.errors import GcondError
+from gcond.graph.budget import Budget
+from gcond.graph.source_graph import SourceGraph
+from gcond.methods.method import Method
+from gcond.runtime.device import choose_device
+from gcond.runtime.engines.engine import Tell
+from gcond.runtime.memory import reset_peak_rss
+
+
+@dataclass(frozen=True)
+class Condensation:
+    """A condensed graph to be made: by what, how large, from which seed."""
+
+    method: Method
+    budget: Budget
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{settings.spelled(self.method.name, self.method)}, {self.budget.nodes} nodes, seed {self.seed}"
+
+    def file(self, source: SourceGraph) -> str:
+        """A name that says what it is, and that no other graph of the source has."""
+        key = self.method.identify(source, self.budget, self.seed)[:12]
+        return f"{self.method.name}-{self.budget.nodes}-{self.seed}-{key}.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Making:
+    """What condensations of one source share."""
+
+    source: SourceGraph
+    device: str
+    checkpoints: Path | None
+    """Where learning is written down on the way; ``None`` where workers do not see the folder."""
+
+
+def condense(shared: Making, job: Condensation, tell: Tell) -> CondensedGraph:
+    """Do one condensation, from its checkpoint on where there is one."""
+    reset_peak_rss()
+    source = shared.source
+    callbacks: list[Callback] = []
+    if job.method.kind == "learned":
+        if shared.checkpoints is not None:
+            callbacks.append(_checkpoint(source, job, shared.checkpoints))
+        callbacks.append(Progress(lambda what, done, total, detail="": tell(done / total)))
+    return job.method.condense(source, job.budget, job.seed, choose_device(shared.device), callbacks)
+
+
+def _checkpoint(source: SourceGraph, job: Condensation, folder: Path) -> Checkpoint:
+    """The one to go on from; one that is damaged is as good as none."""
+    checkpoint = Checkpoint(checkpoint_of(folder / job.file(source)), resume=True)
+    try:
+        checkpoint.recall_start(job.method.identify(source, job.budget, job.seed))
+    except GcondError:
+        checkpoint.remove()
+    return checkpoint

@@ -1,0 +1,190 @@
+"""Trainings to be done, in batches that a worker trains as one stack."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from gcond import __version__
+from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.config import settings
+from gcond.errors import DivergedError
+from gcond.graph.labelled_view import LabelledView
+from gcond.graph.source_graph import SourceGraph
+from gcond.models.model import Model
+from gcond.results.failure import Failure
+from gcond.results.trial import Trial, trial_key
+from gcond.runtime.device import choose_device
+from gcond.runtime.engines.engine import Tell
+from gcond.training.architectures import Architectures, stackable
+from gcond.training.fit import accuracy, fit, runs_together
+from gcond.training.recipe import Recipe
+
+# What is trained on where nothing is condensed, in words.
+ORIGINAL = "the whole graph"
+
+# Runs of graphs that differ in their seed start this far apart, or by the number of runs where that is more: a method
+# that makes the same graph of every seed has trainings of its own for each.
+SEED_STRIDE = 10
+
+# Epochs of a training that is only timed.
+TIMED_EPOCHS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingJob:
+    """A model to be trained from each of some seeds, on a condensed graph or on the whole source."""
+
+    graph: CondensedGraph | None
+    """What it is trained on; ``None`` is the whole source."""
+    model: Model
+    recipe: Recipe
+    seeds: tuple[int, ...]
+    label: str = ORIGINAL
+    """What it is trained on, in words."""
+    tested: bool = True
+    """Whether the test nodes are looked at. A search chooses by validation accuracy alone, and trains many architectures
+    as one stack, whose products round otherwise than a model's own: its trials are of a kind of their own."""
+
+    def __str__(self) -> str:
+        return f"{settings.spelled(self.model.name, self.model)} on {self.label}"
+
+    def view(self, source: SourceGraph) -> LabelledView:
+        """The graph that is trained on."""
+        return source.view("train") if self.graph is None else self.graph.view()
+
+    def key(self, source: SourceGraph) -> str:
+        """The same for the same graphs, model and recipe; see :func:`~gcond.results.trial.trial_key`."""
+        return trial_key(
+            {
+                "gcond": __version__,
+                "train": (self.graph or source).sha256,
+                "source": source.sha256,
+                "model": self.model.name,
+                "settings": asdict(self.model),
+                "recipe": asdict(self.recipe),
+                "tested": self.tested,
+            }
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One seed of a training, and the ``key`` of its trial."""
+
+    job: TrainingJob
+    key: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.key}/{self.seed}"
+
+    def __str__(self) -> str:
+        return f"{self.job}, seed {self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Runs that are trained as one stack: on one graph, by one recipe, of one model or of models of one shape."""
+
+    runs: tuple[Run, ...]
+
+    def __str__(self) -> str:
+        return str(self.runs[0].job)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(run.name for run in self.runs)
+
+    def only(self, names: Sequence[str]) -> Batch:
+        """The runs of it that are called one of ``names``."""
+        return Batch(tuple(run for run in self.runs if run.name in names))
+
+
+def batches(runs: Sequence[Run], source: SourceGraph) -> Iterator[Batch]:
+    """``runs`` in batches, each as large as it pays to train side by side."""
+    groups: dict[object, list[Run]] = {}
+    for run in runs:
+        job = run.job
+        trained_on = None if job.graph is None else job.graph.sha256
+        alike = job.model if job.tested else stackable(job.model, source.num_features, source.num_classes)
+        groups.setdefault((trained_on, job.recipe, job.tested, alike), []).append(run)
+    for group in groups.values():
+        job = group[0].job
+        together = runs_together(job.model, job.view(source), source.num_classes)
+        for start in range(0, len(group), together):
+            yield Batch(tuple(group[start : start + together]))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingGround:
+    """What trainings share: the graph that they are validated and tested on, and where they compute."""
+
+    source: SourceGraph
+    device: str
+
+
+def train(shared: TrainingGround, batch: Batch, tell: Tell) -> list[Trial | Failure]:
+    """Do one batch: a trial for each run, or why there is none."""
+    try:
+        return list(_train_stack(shared, batch.runs, tell))
+    except DivergedError as error:
+        if len(batch.runs) == 1:
+            return [Failure(str(batch.runs[0]), str(error))]
+    # Who diverged does not take the others along.
+    return [found for run in batch.runs for found in train(shared, Batch((run,)), tell)]
+
+
+def _train_stack(shared: TrainingGround, runs: Sequence[Run], tell: Tell) -> Iterator[Trial]:
+    job, source, place = runs[0].job, shared.source, choose_device(shared.device)
+    stack = job.model if job.tested else Architectures([run.job.model for run in runs])
+    train, val, test = (view.to(place) for view in (job.view(source), source.view("val"), source.view("test")))
+    start = time.process_time()
+    fitted = fit(
+        stack,
+        train,
+        val,
+        classes=source.num_classes,
+        seeds=[run.seed for run in runs],
+        recipe=job.recipe,
+        on_epoch=lambda epoch: tell(epoch / job.recipe.epochs),
+    )
+    tested = accuracy(stack, fitted.parameters, test).tolist() if job.tested else [None] * len(runs)
+    seconds = (time.process_time() - start) / len(runs)
+    condensed = job.graph.sha256 if job.graph is not None else None
+    columns = zip(runs, fitted.val_accuracy.tolist(), tested, fitted.epoch.tolist(), strict=True)
+    for run, val_accuracy, test_accuracy, epoch in columns:
+        model = run.job.model.name
+        yield Trial(run.key, source.name, condensed, model, run.seed, val_accuracy, test_accuracy, epoch, seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class TimedTogether:
+    """Trainings that are timed side by side, one of each job."""
+
+    jobs: tuple[TrainingJob, ...]
+
+    def __str__(self) -> str:
+        return f"timing {self.jobs[0].model.name}"
+
+
+def time_together(shared: TrainingGround, timed: TimedTogether, tell: Tell) -> list[float]:
+    """CPU seconds of a training of each job: every job in turn, twice; the quicker one was disturbed less."""
+    best = [math.inf] * len(timed.jobs)
+    for again in range(2):
+        for place, job in enumerate(timed.jobs):
+            epochs = min(TIMED_EPOCHS, job.recipe.epochs)
+            brief = replace(job, recipe=replace(job.recipe, epochs=epochs))
+            (trial,) = _train_stack(shared, [Run(brief, "", job.seeds[0])], lambda fraction: None)
+            best[place] = min(best[place], trial.cpu_seconds * job.recipe.epochs / epochs)
+            tell((again * len(best) + place + 1) / (2 * len(best)))
+    return best
+
+
+def training_seeds(seed: int, runs: int) -> tuple[int, ...]:
+    """The seeds of the runs on a graph that was condensed from ``seed``."""
+    first = seed * max(runs, SEED_STRIDE)
+    return tuple(range(first, first + runs))
