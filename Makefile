@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench accuracy clean
+.PHONY: help demo quick test lint docs coverage bench accuracy clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -21,16 +21,26 @@ help:  ## show this list
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@ .venv/.run
 
-demo: .venv/.run  ## reduce CiteSeer and score what comes out, in under two minutes
+demo: .venv/.run  ## condense CiteSeer and score what comes out, in under two minutes
 	$(BIN)/gcond demo
 
-lint: .venv/.dev  ## style and types
+quick: .venv/.dev  ## the tests without those that start browsers, Ray or processes to kill
+	$(BIN)/pytest -n 2 -m 'not accuracy and not slow'
+
+test: lint  ## style, types, order of the rooms, and every test but the accuracy runs
+	$(BIN)/pytest -n 2
+
+lint: .venv/.dev  ## style, types, and which room may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
-test: lint  ## style, types and the quick tests
-	$(BIN)/pytest -n 2
+docs: .venv/.dev  ## the documentation site, in site/; anything broken in it is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+coverage: .venv/.dev  ## which lines and branches the tests reach, in htmlcov/
+	$(BIN)/pytest -n 2 --cov --cov-report=term --cov-report=html
 
 bench: .venv/.dev  ## what is fast, as ratios measured in one run
 	$(BIN)/python benchmarks/propagation.py
@@ -44,4 +54,5 @@ accuracy: .venv/.dev  ## the long accuracy runs; they resume, and write docs/res
 	$(BIN)/pytest -m accuracy tests/accuracy
 
 clean:  ## remove the environment and caches
-	rm -rf .venv dist gcond-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv dist site htmlcov .coverage .coverage.* gcond-demo
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -422,6 +422,7 @@ KILLER = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init", ["sample", "auto"])
 def test_killed_ten_times_and_resumed_gives_the_same_file(init, make_graph, tmp_path):
     graph = make_graph()

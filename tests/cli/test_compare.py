@@ -189,6 +189,7 @@ def calm(files, tmp_path_factory):
     return outcome(folder / "run")
 
 
+@pytest.mark.slow
 def test_killed_three_times_every_trial_is_kept_once(workspace, calm):
     """40 trials, kill -9 to the whole sweep: what was done stays done, and the table is that of an undisturbed one."""
     command = [sys.executable, "-m", "gcond", *SWEEP]
@@ -219,6 +220,7 @@ def test_killed_three_times_every_trial_is_kept_once(workspace, calm):
     assert outcome(workspace.folder / "killed") == calm
 
 
+@pytest.mark.slow
 def test_ray_gives_the_same_table_though_a_worker_is_killed(workspace, calm):
     """The same trials on a real Ray, one of whose workers is killed on the way."""
     command = [sys.executable, "-m", "gcond", *SWEEP, "-o", "ray", "--engine", "ray"]

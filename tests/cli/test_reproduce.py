@@ -95,6 +95,7 @@ def test_the_papers_settings_are_used_when_asked_for(gcond, workspace, tiny):
     assert {graph.settings["probe_every"] for graph in made} == {0}
 
 
+@pytest.mark.slow
 def test_ray_gives_the_same_rows(gcond, workspace, tiny):
     rows = {}
     for engine in ("local", "ray"):

@@ -18,6 +18,7 @@ def process(*argv: object, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "argv", [["--help"], ["condense", "--help"], ["evaluate", "-h"], ["grow", "-h"], ["--version"], ["condens"]]
 )
@@ -31,6 +32,7 @@ def test_help_and_parse_errors_import_nothing_heavy(argv):
     assert done.stderr.splitlines()[-1] == f"{code} []"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "argv", [["datasets"], ["datasets", "--json", "--device", "cpu"], ["methods", "--device", "x"]]
 )
@@ -75,6 +77,7 @@ def test_without_arguments_there_is_help(gcond):
     assert "Usage: gcond COMMAND" in gcond().out
 
 
+@pytest.mark.slow
 def test_a_refusal_of_a_real_process(workspace):
     done = process("inspect", workspace.file("cut.safetensors", workspace.small.read_bytes()[:-9]))
     assert (done.returncode, done.stdout) == (2, "")
@@ -83,6 +86,7 @@ def test_a_refusal_of_a_real_process(workspace):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_json_of_a_real_process_without_a_terminal(workspace):
     done = process("condense", workspace.source, "--nodes", 6, "--method", "random", "--json")
     assert done.returncode == 0
@@ -90,6 +94,7 @@ def test_json_of_a_real_process_without_a_terminal(workspace):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_nobody_reads_the_output():
     reader, writer = os.pipe()
     os.close(reader)
@@ -99,6 +104,7 @@ def test_nobody_reads_the_output():
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.slow
 def test_nobody_reads_the_table():
     reader, writer = os.pipe()
     os.close(reader)
@@ -108,6 +114,7 @@ def test_nobody_reads_the_table():
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_stdout_is_full():
     with open("/dev/full", "w") as full:

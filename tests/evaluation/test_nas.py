@@ -308,6 +308,7 @@ def test_graphs_that_do_not_fit(source: SourceGraph, small: CondensedGraph) -> N
         nas.search(small, on=blind, grid=GRID)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_numbers(source: SourceGraph, small: CondensedGraph) -> None:
     """Everything that a job is made of goes through a pipe."""
     options: dict[str, Any] = {"on": source, "grid": {"hidden": [3, 8]}, "recipe": {"epochs": 2}, "runs": 1}

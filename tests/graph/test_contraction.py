@@ -155,6 +155,7 @@ def test_signals_are_the_first_eigenvectors_after_the_constants(weights):
     assert np.allclose(L @ found, found * values[components : components + found.shape[1]], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_large_graphs_have_the_same_signals():
     pieces = [geometric(n, n, 0.08) for n in (700, 500)]
     weights = scipy.sparse.block_diag([*pieces, scipy.sparse.csr_matrix((3, 3))], format="csr")

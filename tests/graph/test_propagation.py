@@ -310,6 +310,7 @@ def test_refusals_name_what_is_wrong(tmp_path):
         propagate(graph, hops=1, out=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_large_map_is_propagated_in_less_memory_than_it_has(tmp_path):
     """A map of 80 MB in blocks of growing width; the peak never goes down, so limits only go up."""
     runs = run_fresh(
@@ -344,6 +345,7 @@ def test_a_large_map_is_propagated_in_less_memory_than_it_has(tmp_path):
     np.testing.assert_allclose(row, (30_000 + 40_000 + 40_000) / 3, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "bound"), [(None, 2000), ("500MB", 500)])
 def test_the_memory_of_a_whole_process_on_a_graph_of_arxivs_size(limit, bound, tmp_path):
     """Load, propagate twice, save: peak resident memory in MB, PyTorch (about 235) and X (87) in it."""

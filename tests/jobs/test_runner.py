@@ -238,6 +238,7 @@ def test_architectures_of_one_shape_give_what_they_give_alone(source):
         assert first.test is None
 
 
+@pytest.mark.slow
 def test_two_runners_share_a_folder_and_its_work(tmp_path):
     """Started at once on the same work, they do every piece once."""
     code = """

@@ -110,6 +110,7 @@ def every_figure(name="cora", names=(), method="gcond"):
     }
 
 
+@pytest.mark.slow
 def test_nasty_names_make_well_formed_pictures_that_show_them(tmp_path):
     for kind, figure in every_figure(name="<&$a_b$>", names=NASTY, method="_m$x$<").items():
         root = ET.fromstring(svg_text(figure))
@@ -136,6 +137,7 @@ def test_dollars_are_drawn_as_dollars(text):
     assert (drawn, bool(is_math)) == (text, False)
 
 
+@pytest.mark.slow
 def test_the_same_data_gives_the_same_bytes(tmp_path):
     for suffix in ("png", "svg"):
         found = []
@@ -317,6 +319,7 @@ def test_packed_discs_do_not_overlap(radii):
     assert inside[np.triu_indices(len(radii), 1)].min() > -1e-6
 
 
+@pytest.mark.slow
 def test_many_edges_do_not_make_an_svg_that_no_one_can_open():
     text = svg_text(graph_figure(condensed(n=200, classes=4, edges=15_000)))
     assert "<image" in text

@@ -144,6 +144,7 @@ def small_lab(setup, monkeypatch):
     return setup
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_experiments_run_on_a_tiny_graph(name, setup, monkeypatch):
     small_lab(setup, monkeypatch)

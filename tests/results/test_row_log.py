@@ -138,6 +138,7 @@ for seed in range(50):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_file(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
     workers = [subprocess.Popen([sys.executable, "-c", ADD_FIFTY, str(path), key]) for key in ("a", "b")]

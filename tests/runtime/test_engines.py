@@ -20,7 +20,7 @@ from runtime import engine_jobs as jobs
 PATHS = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-@pytest.fixture(scope="module", params=["in process", "local", "ray"])
+@pytest.fixture(scope="module", params=["in process", "local", pytest.param("ray", marks=pytest.mark.slow)])
 def engine(request):
     name = "ray" if request.param == "ray" else "local"
     with _importable(), open_engine(name, workers=1 if request.param == "in process" else 2, threads=2) as engine:
@@ -61,11 +61,13 @@ def test_a_job_that_fails_does_not_sink_the_others(engine):
     assert errors == {"refuse": "this cannot be: do that", "bug": "ZeroDivisionError: a bug"}
 
 
+@pytest.mark.slow
 def test_jobs_run_side_by_side(processes, tmp_path):
     found, _ = results(processes, jobs.wait_for, tmp_path, [("a", "b"), ("b", "a")])
     assert found == {("a", "b"): "a", ("b", "a"): "b"}
 
 
+@pytest.mark.slow
 def test_a_job_whose_worker_is_killed_is_done_again(processes, tmp_path):
     found, errors = results(processes, jobs.die_once, tmp_path, ["a", "killed 1", "b", "killed 2", "c"])
     assert set(found.values()) == {"a", "b", "c", "killed 1", "killed 2"}
@@ -75,12 +77,14 @@ def test_a_job_whose_worker_is_killed_is_done_again(processes, tmp_path):
     assert ran["a"] == ran["b"] == ran["c"] == 1
 
 
+@pytest.mark.slow
 def test_a_job_that_always_kills_its_worker_is_given_up(processes):
     found, errors = results(processes, jobs.misbehave, None, ["a", "die", "b"])
     assert found == {"a": "a", "die": None, "b": "b"}
     assert f"{MOST_TRIES} times" in errors["die"]
 
 
+@pytest.mark.slow
 def test_threads_are_divided(processes):
     assert set(results(processes, jobs.threads, None, [0, 1, 2])[0].values()) == {1}
 
@@ -100,6 +104,7 @@ def test_how_threads_are_divided(workers, threads, cores, expected):
     assert divide(workers, threads, cores) == expected
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_killed_parent(tmp_path):
     """Nothing goes on computing for a process that is gone."""
     code = (
@@ -119,6 +124,7 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     _until(lambda: not any(Path(f"/proc/{place.read_text()}").exists() for place in told))
 
 
+@pytest.mark.slow
 def test_leaving_early_ends_what_still_runs(tmp_path):
     with open_engine("local", workers=2) as engine:
         outcomes = engine.map(jobs.sleep_and_tell, tmp_path, ["awake", "asleep"])

@@ -120,13 +120,15 @@ def smooth_signals(weights: scipy.sparse.csr_matrix, count: int, start: Callable
     matrix = laplacian(weights)
     if n <= max(DENSE_UP_TO, 5 * count):
         wanted = (components, components + count - 1)
-        return scipy.linalg.eigh(matrix.toarray(), subset_by_index=wanted)[1]
+        _, vectors = scipy.linalg.eigh(matrix.toarray(), subset_by_index=wanted)
+        return np.asarray(vectors)
     sizes = np.bincount(label)
     membership = scipy.sparse.csr_matrix((np.ones(n), (label, np.arange(n))))
 
     def without_constants(x: Array) -> Array:
         x = x.reshape(n, -1)
-        return x - ((membership @ x) / sizes[:, None])[label]
+        centred: Array = x - ((membership @ x) / sizes[:, None])[label]
+        return centred
 
     scale = 1 / np.maximum(degrees(weights), weights.data.min())[:, None]
     operator, preconditioner = (
@@ -141,7 +143,7 @@ def smooth_signals(weights: scipy.sparse.csr_matrix, count: int, start: Callable
         _, vectors = scipy.sparse.linalg.lobpcg(
             operator, without_constants(start(n, count)), M=preconditioner, largest=False, tol=1e-4, maxiter=200
         )
-    return vectors
+    return np.asarray(vectors)
 
 
 def l_orthonormal(weights: scipy.sparse.csr_matrix, signals: Array) -> Array:
@@ -149,7 +151,8 @@ def l_orthonormal(weights: scipy.sparse.csr_matrix, signals: Array) -> Array:
     gram = signals.T @ (laplacian(weights) @ signals)
     values, vectors = scipy.linalg.eigh((gram + gram.T) / 2) if gram.size else (np.zeros(0), gram)
     kept = values > 1e-12 * values.max(initial=0)
-    return signals @ (vectors[:, kept] * values[kept] ** -0.5) @ vectors[:, kept].T
+    whitened: Array = signals @ (vectors[:, kept] * values[kept] ** -0.5) @ vectors[:, kept].T
+    return whitened
 
 
 def l_norm(weights: scipy.sparse.csr_matrix, columns: Array) -> float:
@@ -162,7 +165,7 @@ def l_norm(weights: scipy.sparse.csr_matrix, columns: Array) -> float:
 def averages(signals: Array, step: Array, mass: Array, size: int) -> Array:
     """``P B``: the mean over each cluster of ``step``, its nodes weighed by ``mass``: [size, K]."""
     total = scipy.sparse.csr_matrix((mass, (step, np.arange(len(step)))), shape=(size, len(step)))
-    return (total @ signals) / np.bincount(step, mass, size)[:, None]
+    return np.asarray(total @ signals) / np.bincount(step, mass, size)[:, None]
 
 
 def contract(weights: scipy.sparse.csr_matrix, step: Array, size: int) -> scipy.sparse.csr_matrix:
