@@ -24,12 +24,12 @@ from pathlib import Path
 import torch
 
 import gcond
-from gcond.callbacks.callback import Callback
 from gcond.errors import GcondError
 from gcond.graph.budget import nodes_per_class
 from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import dense
+from gcond.matching.callback import Callback
 from gcond.matching.distance import distance
 from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.inner_loop import train_backbone

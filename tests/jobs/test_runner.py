@@ -126,8 +126,8 @@ def test_a_training_that_diverges_is_a_failure(source, runner):
 
 def test_a_condensation_goes_on_from_its_checkpoint(source, tmp_path):
     """What a killed worker left behind is taken up, and removed once the graph is there."""
-    from gcond.callbacks.callback import Callback
     from gcond.callbacks.checkpoint import Checkpoint, checkpoint_of
+    from gcond.matching.callback import Callback
 
     class Halt(Callback):
         def on_epoch(self, run):

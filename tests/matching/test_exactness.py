@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse
 import torch
 
-from gcond.callbacks.callback import Callback
 from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import SparseMatrix, dense
+from gcond.matching.callback import Callback
 from gcond.matching.distance import distance
 from gcond.matching.gradients import class_gradients
 from gcond.matching.inner_loop import train_backbone

@@ -1,8 +1,8 @@
 """Listeners to a condensation: progress, logging, checkpoints, and whatever a user adds."""
 
-from gcond.callbacks.callback import Callback
 from gcond.callbacks.checkpoint import Checkpoint
 from gcond.callbacks.progress import Progress
 from gcond.callbacks.tensorboard import TensorBoard
+from gcond.matching.callback import Callback
 
 __all__ = ["Callback", "Checkpoint", "Progress", "TensorBoard"]

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcond.callbacks.callback import Callback
 from gcond.condensed.task import Snapshot
 from gcond.errors import GcondError
+from gcond.matching.callback import Callback
 from gcond.runtime.files import check_writable
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
 

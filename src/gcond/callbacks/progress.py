@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gcond.callbacks.callback import Callback
+from gcond.matching.callback import Callback
 
 if TYPE_CHECKING:
     from gcond.matching.run import Run

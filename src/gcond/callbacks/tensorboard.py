@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond.callbacks.callback import Callback
 from gcond.errors import GcondError
+from gcond.matching.callback import Callback
 from gcond.runtime.files import unwritable
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gcond.callbacks.callback import Callback
 from gcond.callbacks.checkpoint import Checkpoint, checkpoint_of
 from gcond.callbacks.progress import Progress
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.config import settings
 from gcond.graph.budget import Budget
 from gcond.graph.source_graph import SourceGraph
+from gcond.matching.callback import Callback
 from gcond.methods.method import Method
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines.engine import Tell

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from torch import Tensor
 
-from gcond.callbacks.callback import Callback
 from gcond.condensed.task import Snapshot
 from gcond.errors import DivergedError, GcondError
+from gcond.matching.callback import Callback
 from gcond.matching.probe import Probed
 from gcond.matching.synthetic import Synthetic
 from gcond.runtime.stopwatch import Stopwatch

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from gcond.callbacks.callback import Callback
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.task import Task
 from gcond.graph.contraction import coarsen_by_heavy_edges, coarsen_by_variation, contract, smooth_signals
 from gcond.linalg.sparse import Matrix, SparseMatrix
+from gcond.matching.callback import Callback
 from gcond.methods.method import Method
 from gcond.runtime.seeds import generator
 

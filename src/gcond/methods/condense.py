@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond.callbacks.callback import Callback
 from gcond.callbacks.checkpoint import Checkpoint
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.config import settings
@@ -16,6 +15,7 @@ from gcond.errors import GcondError
 from gcond.graph.budget import budget_for
 from gcond.graph.learning_setting import Setting
 from gcond.graph.source_graph import SourceGraph
+from gcond.matching.callback import Callback
 from gcond.methods import method_for
 from gcond.methods.method import Method
 from gcond.runtime.device import choose_device

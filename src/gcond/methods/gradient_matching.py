@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from gcond import models
-from gcond.callbacks.callback import Callback
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.task import Task
 from gcond.config import settings
@@ -20,6 +19,7 @@ from gcond.graph.labelled_view import LabelledView
 from gcond.graph.sampling import Fanout
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency
+from gcond.matching.callback import Callback
 from gcond.matching.cost_estimate import step_work
 from gcond.matching.distance import Distance, distance
 from gcond.matching.gradients import by_columns, class_gradients

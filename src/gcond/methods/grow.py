@@ -13,7 +13,6 @@ from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
 from torch import Tensor
 
 from gcond import methods
-from gcond.callbacks.callback import Callback
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Provenance
 from gcond.condensed.task import Task
@@ -23,6 +22,7 @@ from gcond.errors import GcondError
 from gcond.graph.budget import budget_for, nodes_per_class
 from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.sparse import Adjacency
+from gcond.matching.callback import Callback
 from gcond.matching.start import Init, initial_features
 from gcond.matching.synthetic import Synthetic
 from gcond.methods.gcond import GCond

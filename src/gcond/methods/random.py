@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 import torch
 
-from gcond.callbacks.callback import Callback
 from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.matching.callback import Callback
 from gcond.methods.method import Method, Task, induced_subgraph
 from gcond.runtime.seeds import generator
 

@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcond.callbacks.callback import Callback
 from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.matching.callback import Callback
 from gcond.methods.method import Method, Task, induced_subgraph
 from gcond.models.gcn import GCN
 from gcond.training.fit import fit
