@@ -15,7 +15,7 @@ from gcond.methods.condense import DEFAULT_METHOD, condense
 from gcond.methods.method import Method
 
 
-class Condense(BaseTransform):  # type: ignore[misc]  # PyG has no types
+class Condense(BaseTransform):
     """Condenses a ``Data`` into a small one for stock models, in which every node is a training node.
 
     >>> from torch_geometric.transforms import Compose, NormalizeFeatures

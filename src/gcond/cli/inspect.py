@@ -57,7 +57,7 @@ def _show_source(file: Path, graph: SourceGraph, voice: Voice) -> None:
     from gcond.reports.tables import facts, statistics_table
 
     found = graph.statistics
-    parts = {part: int(graph.mask(part).sum()) for part in ("train", "val", "test")}  # type: ignore[arg-type]
+    parts = {part: int(graph.mask(part).sum()) for part in ("train", "val", "test")}
     payload = {
         "file": str(file),
         "kind": "source",

@@ -9,8 +9,9 @@ from typing import ClassVar, Literal
 import torch
 
 from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.task import Task
 from gcond.matching.callback import Callback
-from gcond.methods.method import Method, Task, induced_subgraph
+from gcond.methods.method import Method, induced_subgraph
 from gcond.runtime.seeds import generator
 
 

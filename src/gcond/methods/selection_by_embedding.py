@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.task import Task
 from gcond.matching.callback import Callback
-from gcond.methods.method import Method, Task, induced_subgraph
+from gcond.methods.method import Method, induced_subgraph
 from gcond.models.gcn import GCN
 from gcond.training.fit import fit
 from gcond.training.recipe import Recipe
