@@ -19,7 +19,6 @@ import gcond
 from gcond.evaluation.nas.search_space import groups, space
 from gcond.graph.labelled_view import LabelledView
 from gcond.runtime.memory import reuse_memory
-from gcond.training.architectures import Architectures
 from gcond.training.fit import fit, runs_together
 from gcond.training.recipe import Recipe
 
@@ -46,7 +45,7 @@ def main() -> None:
             for start in range(0, len(group), width):
                 part = group[start : start + width]
                 recipe = Recipe(epochs=epochs, validate_every=every)
-                fit(Architectures(part), train, val, classes=classes, seeds=[0] * len(part), recipe=recipe)
+                fit(part, train, val, classes=classes, seeds=[0] * len(part), recipe=recipe)
 
     ways: dict[str, tuple[Callable[[LabelledView, int], None], int]] = {
         "one by one, a look every epoch": (one_by_one, 1),

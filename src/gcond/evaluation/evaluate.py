@@ -12,7 +12,6 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from gcond import __version__
-from gcond import models as model_registry
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.score import Score
 from gcond.config import settings
@@ -20,12 +19,12 @@ from gcond.data import load
 from gcond.errors import GcondError
 from gcond.graph.labelled_view import LabelledView
 from gcond.graph.source_graph import SourceGraph
-from gcond.models.model import Model
+from gcond.models import Model, resolve
 from gcond.results.row_log import RowLog
 from gcond.results.trial import Trial, trial_key
 from gcond.runtime.device import choose_device
 from gcond.training.fit import accuracy, fit, runs_together
-from gcond.training.recipe import Recipe
+from gcond.training.recipe import Recipe, recipe_for
 
 if TYPE_CHECKING:
     import torch
@@ -180,20 +179,6 @@ def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str 
         raise GcondError("a condensed graph is tested on its source: give the source graph as `on`")
     made = graph if isinstance(graph, SourceGraph) else graph.provenance
     return load(on) if made is None else load(on, setting=made.setting, directed=made.directed)
-
-
-def resolve(models: str | Model | Sequence[str | Model]) -> list[Model]:
-    models = [models] if isinstance(models, str | Model) else models
-    if not models:
-        raise GcondError(f"no model is named: choose among {', '.join(model_registry.available())}, or all")
-    return [model if isinstance(model, Model) else model_registry.find(model)() for model in models]
-
-
-def recipe_for(model: Model, given: Recipe | Mapping[str, Any] | None) -> Recipe:
-    """The recipe as given, or the model's own with what is given on top."""
-    if isinstance(given, Recipe):
-        return given
-    return settings.build(Recipe, {**model.recipe, **(given or {})}, "the training recipe")
 
 
 def check_fit(graph: CondensedGraph | SourceGraph, source: SourceGraph) -> None:

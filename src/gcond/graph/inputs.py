@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,12 +18,12 @@ from gcond.linalg.sparse import (
     SparseMatrix,
     add_self_loops,
     gcn_normalise,
-    matmul,
     mean_normalise,
     scaled_laplacian,
 )
 
 Form = Literal["gcn", "mean", "laplacian"]
+T = TypeVar("T")
 
 
 class Inputs:
@@ -42,6 +43,7 @@ class Inputs:
         self.adjacency = adjacency
         self.loops = loops
         self._propagated: dict[tuple[Form, int], Matrix | Chain] = {}
+        self._kept: dict[Hashable, Any] = {}
         self._elsewhere: dict[torch.device, Inputs] = {}
 
     @property
@@ -82,6 +84,13 @@ class Inputs:
             self._propagated[key] = self._propagate(form, hops)
         return self._propagated[key]
 
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` gives, made at the first call with ``key`` and kept: for what depends on the inputs alone."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        kept: T = self._kept[key]
+        return kept
+
     @property
     def kept_hops(self) -> set[int]:
         """The hops of what :meth:`features` has made so far and keeps."""
@@ -96,7 +105,7 @@ class Inputs:
             return Chain((operator,) * hops, self.x) if hops else self.x
         propagated = self.x
         for _ in range(hops):
-            propagated = matmul(operator, propagated)
+            propagated = operator @ propagated
         return propagated
 
     @cached_property
@@ -158,7 +167,7 @@ class Chain:
     def __matmul__(self, weight: Tensor) -> Tensor:
         product = self.x @ weight
         for operator in self.operators:
-            product = matmul(operator, product)
+            product = operator @ product
         return product
 
     def dense(self) -> Tensor:

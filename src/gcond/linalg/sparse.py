@@ -183,11 +183,7 @@ class _SparseProduct(torch.autograd.Function):
 def _product(dense: Tensor, matrix: SparseMatrix) -> Tensor:
     if dense.dim() == 2:
         return multiply(matrix.csr, dense)
-    # One product a run, so that a run's numbers do not depend on how many are stacked beside it.
-    out = dense.new_empty(dense.shape[0], matrix.shape[0], dense.shape[2])
-    for run, columns in enumerate(dense):
-        out[run] = multiply(matrix.csr, columns)
-    return out
+    return torch.stack([multiply(matrix.csr, columns) for columns in dense])
 
 
 def multiply(csr: Tensor, dense: Tensor) -> Tensor:
@@ -217,58 +213,6 @@ class SupportsProduct(Protocol):
 Adjacency: TypeAlias = Tensor | SparseMatrix | Identity
 Matrix: TypeAlias = Tensor | SparseMatrix
 Operator: TypeAlias = Tensor | SupportsProduct
-
-
-def matmul(left: Operator, right: Tensor) -> Tensor:
-    """``left @ right`` where either may carry a leading axis of runs: [n, m] or [R, n, m], [m, k] or [R, m, k].
-
-    On the CPU the runs are multiplied one by one: a batched product rounds differently for different
-    R, and a run's numbers must not depend on how many are stacked beside it.
-    """
-    if not isinstance(left, Tensor) or left.is_cuda or left.dim() == right.dim() == 2:
-        return left @ right
-    return _StackedProduct.apply(left, right)
-
-
-class _StackedProduct(torch.autograd.Function):
-    """``left @ right`` run by run; its derivatives are again such products."""
-
-    @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:  # type: ignore[override]
-        ctx.save_for_backward(left, right)
-        runs = len(left) if left.dim() == 3 else len(right)
-        lefts = left if left.dim() == 3 else [left] * runs
-        rights = right if right.dim() == 3 else [right] * runs
-        out = left.new_empty(runs, left.shape[-2], right.shape[-1])
-        for place, one, other in zip(out, lefts, rights, strict=True):
-            if starts_line(place):
-                torch.mm(aligned(one), aligned(other), out=place)
-            else:
-                place.copy_(aligned(one) @ aligned(other))
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
-        left, right = ctx.saved_tensors
-        to_left = matmul(grad, right.mT) if ctx.needs_input_grad[0] else None
-        to_right = matmul(left.mT, grad) if ctx.needs_input_grad[1] else None
-        return (
-            to_left.sum(0) if to_left is not None and left.dim() == 2 else to_left,
-            to_right.sum(0) if to_right is not None and right.dim() == 2 else to_right,
-        )
-
-
-def aligned(matrix: Tensor) -> Tensor:
-    """``matrix`` at the start of a cache line, copied there if need be.
-
-    BLAS chooses its kernel, and with it the rounding, by where a matrix starts in memory. A run on its
-    own starts on a cache line; a slice of a stack need not.
-    """
-    return matrix if starts_line(matrix) else matrix.clone(memory_format=torch.preserve_format)
-
-
-def starts_line(matrix: Tensor) -> bool:
-    return matrix.data_ptr() % 64 == 0
 
 
 def take_rows(x: Matrix, index: Tensor) -> Matrix:

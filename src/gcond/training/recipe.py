@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from gcond.config import settings
+
+if TYPE_CHECKING:
+    from gcond.models.model import Model
 
 
 @dataclass(frozen=True)
@@ -38,3 +44,10 @@ class Recipe:
     def looks(self, epoch: int) -> bool:
         """Whether the validation nodes are looked at after ``epoch``, counted from 1."""
         return epoch % self.validate_every == 0 or epoch == self.epochs
+
+
+def recipe_for(model: Model, given: Recipe | Mapping[str, Any] | None = None) -> Recipe:
+    """The recipe as given, or the model's own with what is given on top."""
+    if isinstance(given, Recipe):
+        return given
+    return settings.build(Recipe, {**model.recipe, **(given or {})}, "the training recipe")

@@ -12,7 +12,7 @@ from gcond import models as model_registry
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.models.model import ACTIVATIONS, Model
-from gcond.training.architectures import stackable
+from gcond.training.fit import stackable
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -79,7 +79,7 @@ def parse_grid(pairs: Iterable[str]) -> dict[str, list[str]] | None:
 
 
 def groups(models: Iterable[Model], features: int, classes: int) -> list[tuple[Model, ...]]:
-    """``models`` in groups that can be trained as one stack (:func:`gcond.training.architectures.stackable`)."""
+    """``models`` in groups that can be trained side by side (:func:`gcond.training.fit.stackable`)."""
     found: dict[tuple[Any, ...], list[Model]] = {}
     for model in models:
         found.setdefault(stackable(model, features, classes), []).append(model)

@@ -13,7 +13,6 @@ from gcond.graph.source_graph import SourceGraph
 from gcond.models.model import Model
 from gcond.results.search import Side
 from gcond.runtime.device import choose_device
-from gcond.training.architectures import Architectures
 from gcond.training.fit import accuracy, fit, runs_together
 from gcond.training.recipe import Recipe
 
@@ -74,7 +73,7 @@ def _train_stack(
     start = time.perf_counter()
     source, place = ground.source, view.y.device
     # A winner is trained exactly as `evaluate` would train it.
-    stack = models[0] if job.test else Architectures(models)
+    stack = models[0] if job.test else models
     fitted = fit(
         stack,
         view,
