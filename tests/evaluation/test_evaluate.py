@@ -53,7 +53,7 @@ def test_the_score_is_the_accuracy_of_the_best_validation_epoch(source: SourceGr
     options = {"classes": source.num_classes, "seeds": seeds}
     recipe = training.Recipe(epochs=2)
     fitted = training.fit(model, small.view(), source.view("val"), recipe=recipe, **options)
-    logits = model.logits({k: v[0] for k, v in fitted.parameters.items()}, source.view("test").inputs)
+    logits = model.logits(fitted.parameters[0], source.view("test").inputs)
     view = source.view("test")
     expected = (logits[view.nodes].argmax(1) == view.y).double().mean()
     assert score.runs == (float(expected),)
@@ -206,7 +206,7 @@ def test_without_structure_training_uses_the_identity(source: SourceGraph, small
     bare = dataclasses.replace(small, edge_index=torch.empty(2, 0, dtype=torch.long), edge_weight=torch.empty(0))
     recipe = training.Recipe(epochs=10, select="last")
     sgc, linear = (
-        training.fit(model, bare.view(), None, classes=source.num_classes, seeds=[0], recipe=recipe).parameters
+        training.fit(model, bare.view(), None, classes=source.num_classes, seeds=[0], recipe=recipe).parameters[0]
         for model in (SGC(hops=3), MLP(layers=1))
     )
     assert all(torch.equal(sgc[key], linear[key]) for key in linear)

@@ -120,13 +120,15 @@ def smooth_signals(weights: scipy.sparse.csr_matrix, count: int, start: Callable
     matrix = laplacian(weights)
     if n <= max(DENSE_UP_TO, 5 * count):
         wanted = (components, components + count - 1)
-        return scipy.linalg.eigh(matrix.toarray(), subset_by_index=wanted)[1]
+        found: Array = scipy.linalg.eigh(matrix.toarray(), subset_by_index=wanted)[1]
+        return found
     sizes = np.bincount(label)
     membership = scipy.sparse.csr_matrix((np.ones(n), (label, np.arange(n))))
 
     def without_constants(x: Array) -> Array:
         x = x.reshape(n, -1)
-        return x - ((membership @ x) / sizes[:, None])[label]
+        means: Array = (membership @ x) / sizes[:, None]
+        return x - means[label]
 
     scale = 1 / np.maximum(degrees(weights), weights.data.min())[:, None]
     operator, preconditioner = (
@@ -138,9 +140,9 @@ def smooth_signals(weights: scipy.sparse.csr_matrix, count: int, start: Callable
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that it stopped before it converged
-        _, vectors = scipy.sparse.linalg.lobpcg(
+        vectors: Array = scipy.sparse.linalg.lobpcg(
             operator, without_constants(start(n, count)), M=preconditioner, largest=False, tol=1e-4, maxiter=200
-        )
+        )[1]
     return vectors
 
 
@@ -149,7 +151,8 @@ def l_orthonormal(weights: scipy.sparse.csr_matrix, signals: Array) -> Array:
     gram = signals.T @ (laplacian(weights) @ signals)
     values, vectors = scipy.linalg.eigh((gram + gram.T) / 2) if gram.size else (np.zeros(0), gram)
     kept = values > 1e-12 * values.max(initial=0)
-    return signals @ (vectors[:, kept] * values[kept] ** -0.5) @ vectors[:, kept].T
+    spanned: Array = signals @ (vectors[:, kept] * values[kept] ** -0.5) @ vectors[:, kept].T
+    return spanned
 
 
 def l_norm(weights: scipy.sparse.csr_matrix, columns: Array) -> float:
@@ -162,7 +165,8 @@ def l_norm(weights: scipy.sparse.csr_matrix, columns: Array) -> float:
 def averages(signals: Array, step: Array, mass: Array, size: int) -> Array:
     """``P B``: the mean over each cluster of ``step``, its nodes weighed by ``mass``: [size, K]."""
     total = scipy.sparse.csr_matrix((mass, (step, np.arange(len(step)))), shape=(size, len(step)))
-    return (total @ signals) / np.bincount(step, mass, size)[:, None]
+    sums: Array = total @ signals
+    return sums / np.bincount(step, mass, size)[:, None]
 
 
 def contract(weights: scipy.sparse.csr_matrix, step: Array, size: int) -> scipy.sparse.csr_matrix:

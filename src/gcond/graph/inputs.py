@@ -1,4 +1,4 @@
-"""What a model reads: node features and the forms of one adjacency, each made once and shared."""
+"""The inputs of a model: node features and the forms of one adjacency, each made once and shared."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Inputs:
         """``S^hops X`` for the adjacency form ``S``, ready to be multiplied by weights.
 
         Dense features are propagated once. Sparse ones would fill in, so they stay a chain of
-        products that multiplies from the right: ``S (X W)`` costs nnz(S) + nnz(X) a column.
+        products that multiplies from the right: ``S (X W)`` costs nnz(S) + nnz(X) per column.
         """
         key = (form, hops)
         if key not in self._propagated:
@@ -110,7 +110,7 @@ class Inputs:
 
     @cached_property
     def edges(self) -> tuple[Tensor, Tensor]:
-        """Target and source of every edge of positive weight, and of a self-loop a node: int64 [E + n], by target."""
+        """Target and source of every edge of positive weight, and of one self-loop per node: int64 [E + n], by target."""
         device = self.x.device
         loops = torch.arange(self.num_nodes, device=device)
         if isinstance(self.adjacency, Identity):

@@ -1,6 +1,6 @@
 """Products over the edges of a graph whose values are computed, and may be differentiated.
 
-:class:`gcond.linalg.sparse.SparseMatrix` has fixed numbers; attention has one number an edge that depends on
+:class:`gcond.linalg.sparse.SparseMatrix` has fixed numbers; attention has one number per edge that depends on
 the weights. The two products here are each other's derivatives, so any order of derivative exists, and
 neither makes a tensor of edges × width.
 """
@@ -43,59 +43,61 @@ class Pattern:
 
     def weigh(self, values: Tensor, dense: Tensor) -> Tensor:
         """``Σ_e values[e] · dense[source_e]`` into ``target_e``: [H, E] and [H, n, k] to [H, n, k]."""
-        return _Weigh.apply(values, dense, self)
+        weighed: Tensor = _Weigh.apply(values, dense, self)  # type: ignore[no-untyped-call]
+        return weighed
 
     def compare(self, left: Tensor, right: Tensor) -> Tensor:
         """``left[target_e] · right[source_e]`` for every entry: [H, n, k] twice to [H, E]."""
-        return _Compare.apply(left, right, self)
+        compared: Tensor = _Compare.apply(left, right, self)  # type: ignore[no-untyped-call]
+        return compared
 
     def csr(self, values: Tensor) -> Tensor:
-        """The matrix with these numbers [E]."""
+        """The matrix that stores these numbers [E]."""
         return torch.sparse_csr_tensor(
             self._csr.crow_indices(), self._csr.col_indices(), values, (self.n, self.n), check_invariants=False
         )
 
 
 class _EdgeProduct(torch.autograd.Function):
-    """What the two products share: each is remembered by its two tensors and the pattern."""
+    """The base of the two products: each is remembered by its two tensors and the pattern."""
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Pattern], output: Tensor) -> None:  # type: ignore[override]
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Pattern], output: Tensor) -> None:
         ctx.save_for_backward(*inputs[:2])
         ctx.pattern = inputs[2]
 
 
 class _Weigh(_EdgeProduct):
     @staticmethod
-    def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:  # type: ignore[override]
+    def forward(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
         return torch.stack([multiply(pattern.csr(v), d) for v, d in zip(values, dense, strict=True)])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         values, dense = ctx.saved_tensors
         pattern = ctx.pattern
         return pattern.compare(grad, dense), pattern.T.weigh(values.index_select(-1, pattern.order), grad), None
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, values: Tensor, dense: Tensor, pattern: Pattern) -> tuple[Tensor, int]:  # type: ignore[override]
+    def vmap(info: Any, in_dims: Any, values: Tensor, dense: Tensor, pattern: Pattern) -> tuple[Tensor, int]:
         return _batched(pattern.weigh, info.batch_size, in_dims, values, dense), 0
 
 
 class _Compare(_EdgeProduct):
     @staticmethod
-    def forward(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:  # type: ignore[override]
+    def forward(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
         blank = pattern.csr(left.new_zeros(len(pattern.source)))
         pairs = zip(left, right, strict=True)
         return torch.stack([torch.sparse.sampled_addmm(blank, a, b.mT, beta=0.0).values() for a, b in pairs])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         left, right = ctx.saved_tensors
         pattern = ctx.pattern
         return pattern.weigh(grad, right), pattern.T.weigh(grad.index_select(-1, pattern.order), left), None
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, left: Tensor, right: Tensor, pattern: Pattern) -> tuple[Tensor, int]:  # type: ignore[override]
+    def vmap(info: Any, in_dims: Any, left: Tensor, right: Tensor, pattern: Pattern) -> tuple[Tensor, int]:
         return _batched(pattern.compare, info.batch_size, in_dims, left, right), 0
 
 
@@ -107,4 +109,5 @@ def _batched(
         (tensor.expand(size, *tensor.shape) if at is None else tensor.movedim(at, 0)).flatten(0, 1)
         for tensor, at in zip(tensors, in_dims[:2], strict=True)
     )
-    return product(first, second).unflatten(0, (size, -1))
+    result = product(first, second)
+    return result.reshape(size, -1, *result.shape[1:])

@@ -149,10 +149,11 @@ class SparseMatrix:
         return SparseMatrix.from_parts(*parts, self.shape, symmetric=self.symmetric)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """``[n, m] @ [m, k] -> [n, k]``, or one product for each of ``[R, m, k]``."""
-        if torch.is_grad_enabled():
-            return _SparseProduct.apply(dense, self)
-        return _product(dense, self)  # the same numbers: an autograd function binds its signature at every call
+        """``[n, m] @ [m, k] -> [n, k]``, or one such product for each of ``[R, m, k]``."""
+        if not torch.is_grad_enabled():
+            return _product(dense, self)  # the same numbers: an autograd function binds its signature at every call
+        product: Tensor = _SparseProduct.apply(dense, self)  # type: ignore[no-untyped-call]
+        return product
 
     def __repr__(self) -> str:
         return f"SparseMatrix(shape={self.shape}, nnz={self.nnz}, dtype={self.dtype})"
@@ -162,21 +163,21 @@ class _SparseProduct(torch.autograd.Function):
     """``M @ D`` with ``dD = Mᵀ @ grad``, itself such a product, so any order of derivative exists."""
 
     @staticmethod
-    def forward(dense: Tensor, matrix: SparseMatrix) -> Tensor:  # type: ignore[override]
+    def forward(dense: Tensor, matrix: SparseMatrix) -> Tensor:
         return _product(dense, matrix)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, SparseMatrix], output: Tensor) -> None:  # type: ignore[override]
+    def setup_context(ctx: Any, inputs: tuple[Tensor, SparseMatrix], output: Tensor) -> None:
         ctx.matrix = inputs[1]
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        return _SparseProduct.apply(grad, ctx.matrix.T), None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _SparseProduct.apply(grad, ctx.matrix.T), None  # type: ignore[no-untyped-call]
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int, None], dense: Tensor, matrix: SparseMatrix) -> tuple[Tensor, int]:  # type: ignore[override]
+    def vmap(info: Any, in_dims: tuple[int, None], dense: Tensor, matrix: SparseMatrix) -> tuple[Tensor, int]:
         stacked = dense.movedim(in_dims[0], 0)
-        product = _SparseProduct.apply(stacked.reshape(-1, *stacked.shape[-2:]), matrix)
+        product = _SparseProduct.apply(stacked.reshape(-1, *stacked.shape[-2:]), matrix)  # type: ignore[no-untyped-call]
         return product.reshape(*stacked.shape[:-2], *product.shape[-2:]), 0
 
 
@@ -190,7 +191,8 @@ def multiply(csr: Tensor, dense: Tensor) -> Tensor:
     """``csr @ dense`` by the fastest kernel of the device, without a gradient."""
     if csr.device.type == "cpu":
         # benchmarks/propagation.py has the ratios to the other kernels.
-        return torch.sparse.mm(csr, dense.contiguous(), "sum")
+        product: Tensor = torch.sparse.mm(csr, dense.contiguous(), "sum")
+        return product
     return csr @ dense
 
 

@@ -24,7 +24,7 @@ __all__ = ["APPNP", "GAT", "GCN", "MLP", "SAGE", "SGC", "Cheby", "Model", "avail
 
 def available() -> dict[str, type[Model]]:
     """Every registered model by name."""
-    return registry.discover(sys.modules[__name__], Model)  # type: ignore[type-abstract]  # looked for, never built
+    return registry.discover(sys.modules[__name__], Model)
 
 
 def find(name: str) -> type[Model]:
@@ -34,10 +34,11 @@ def find(name: str) -> type[Model]:
 
 def resolve(models: str | Model | Iterable[str | Model]) -> list[Model]:
     """The models that are meant: ``"all"``, a name, a model (one's own, too), or several of these names and models."""
-    if isinstance(models, str) and models == "all":
-        return [model() for model in available().values()]
-    several = isinstance(models, Iterable) and not isinstance(models, str)
-    found = [model if isinstance(model, Model) else find(model)() for model in (models if several else [models])]
+    if models == "all":
+        models = list(available())
+    elif isinstance(models, str) or not isinstance(models, Iterable):
+        models = [models]
+    found = [model if isinstance(model, Model) else find(model)() for model in models]
     if not found:
         raise GcondError(f"models={models!r} names no model: choose among {', '.join(available())}, or all")
     return found

@@ -92,9 +92,7 @@ class Model(ABC):
         One after the other here. A model whose work can be shared among them overrides this; whoever does must give
         each model the same bits whichever stand beside it.
         """
-        return [
-            model.logits(one, inputs, drop) for model, one, drop in zip(models, parameters, dropouts, strict=True)
-        ]
+        return [model.logits(one, inputs, drop) for model, one, drop in zip(models, parameters, dropouts, strict=True)]
 
     def activate(self, h: Tensor, dropout: Dropout | None = None) -> Tensor:
         """What happens between two layers: the activation σ, then dropout."""
