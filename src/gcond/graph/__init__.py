@@ -22,7 +22,7 @@ _HOMES = {
     "Setting": "learning_setting",
     "SourceGraph": "source_graph",
 }
-__all__ = list(_HOMES)  # noqa: PLE0605
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

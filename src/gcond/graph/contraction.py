@@ -127,8 +127,8 @@ def smooth_signals(weights: scipy.sparse.csr_matrix, count: int, start: Callable
 
     def without_constants(x: Array) -> Array:
         x = x.reshape(n, -1)
-        means: Array = (membership @ x) / sizes[:, None]
-        return x - means[label]
+        centred: Array = x - ((membership @ x) / sizes[:, None])[label]
+        return centred
 
     scale = 1 / np.maximum(degrees(weights), weights.data.min())[:, None]
     operator, preconditioner = (

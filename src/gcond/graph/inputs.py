@@ -110,7 +110,7 @@ class Inputs:
 
     @cached_property
     def edges(self) -> tuple[Tensor, Tensor]:
-        """Target and source of every edge of positive weight, and of one self-loop per node: int64 [E + n], by target."""
+        """Target and source of every edge of positive weight and one self-loop per node: int64 [E + n], by target."""
         device = self.x.device
         loops = torch.arange(self.num_nodes, device=device)
         if isinstance(self.adjacency, Identity):

@@ -1,11 +1,10 @@
 """Training of node classifiers on one graph, from one seed or many.
 
-Runs of one model are trained one after the other within each epoch. Stacking their weights into tensors [R, …] was
-measured against that (Cora, one thread, CPU time, ten runs validated each epoch, and to the same bits): it is 1.09
-times as fast for a GCN on 70 nodes, 1.08 for APPNP, 1.10 for GAT and 1.29 for SGC, whose epochs cost least (benchmarks/README.md
-has the rest); so it is not done. Architectures of one shape *are* trained side by side where their model knows
-how to share work among them (:meth:`gcond.models.Model.logits_together`): 48 of APPNP are then twice as fast or more
-(benchmarks/nas.py).
+Runs of one model are trained one after the other within each epoch. Stacking their weights into tensors [R, …] gave the
+same bits and was measured against that (Cora, one thread, CPU time, ten runs validated each epoch): on 70 nodes it was
+1.09 times as fast for a GCN, 1.08 for APPNP, 1.10 for GAT, and 1.29 for SGC, whose epochs cost least; so it is not done
+(benchmarks/README.md has the rest). Architectures of one shape *are* trained side by side where their model knows how
+to share work among them (:meth:`gcond.models.Model.logits_together`): 48 of APPNP are then about twice as fast.
 """
 
 from __future__ import annotations
