@@ -59,8 +59,8 @@ class SampledInputs(Inputs):
 def sample(inputs: Inputs, nodes: Tensor, hops: int, fanout: Fanout, stream: Generator) -> tuple[SampledInputs, Tensor]:
     """The part of a graph that ``nodes`` [m] see within ``hops`` edges, with at most ``fanout`` neighbours per node.
 
-    They are drawn without replacement. Returns the sampled graph, and where ``nodes`` are among its rows: int64 [m]. Where no node has more
-    neighbours than the fan-out, nothing is left out and a model's outputs for ``nodes`` are exact.
+    They are drawn without replacement. Returns the sampled graph, and where ``nodes`` are among its rows: int64 [m].
+    Where no node has more neighbours than the fan-out, nothing is left out and outputs for ``nodes`` are exact.
     """
     adjacency = inputs.adjacency
     assert isinstance(adjacency, SparseMatrix)
