@@ -19,7 +19,6 @@ from gcond.config.setting_texts import explain
 from gcond.evaluation.evaluate import Score, evaluate
 from gcond.graph.inputs import Inputs
 from gcond.graph.source_graph import SourceGraph
-from gcond.linalg.sparse import matmul
 from gcond.methods.condense import condense
 from gcond.models.gcn import GCN
 from gcond.models.sgc import SGC
@@ -374,7 +373,7 @@ def test_propagate(workspace, gcond):
     inputs = Inputs(graph.x, graph.adjacency)
     expected = graph.x
     for _ in range(3):
-        expected = matmul(inputs.gcn, expected)
+        expected = inputs.gcn @ expected
     np.testing.assert_allclose(np.load("h.npy"), expected.numpy(), rtol=1e-5)
     assert (found["out"], found["hops"], found["shape"], found["dtype"]) == ("h.npy", 3, [60, 8], "float32")
     assert "60 nodes" in gcond("propagate", workspace.source, "-o", "h.npy", "--force").out

@@ -38,6 +38,42 @@ def test_is_registered_under_its_name(cls):
     assert cls.__module__ == f"gcond.models.{cls.name}"
 
 
+def test_is_exported(cls):
+    assert cls.__name__ in models.__all__
+    assert getattr(models, cls.__name__) is cls
+
+
+def test_names_and_models_are_resolved():
+    own = models.GCN(hidden=7)
+    assert models.resolve("gcn") == [models.GCN()]
+    assert models.resolve(own) == [own]
+    assert models.resolve(["sgc", own]) == [models.SGC(), own]
+    assert [model.name for model in models.resolve("all")] == list(models.available())
+    with pytest.raises(GcondError, match=r"models=\[\].*gcn"):
+        models.resolve([])
+    for wrong in ("gnc", ["gcn", "gnc"]):
+        with pytest.raises(GcondError, match=r"'gnc'.*: choose one of .*gcn"):
+            models.resolve(wrong)
+    with pytest.raises(GcondError, match="3"):
+        models.resolve(3)
+
+
+def test_a_model_of_one_s_own_is_trained_and_evaluated(make_graph):
+    import gcond
+    from gcond.training import Recipe, accuracy, fit
+
+    @dataclasses.dataclass(frozen=True)
+    class Wide(models.GCN):
+        name = "wide"
+        hidden: int = 33
+
+    graph = make_graph()
+    fitted = fit(Wide(), graph.view("train"), graph.view("val"), classes=3, seeds=[0], recipe=Recipe(epochs=4))
+    expected = accuracy(Wide(), fitted.parameters, graph.view("test")).tolist()
+    (score,) = gcond.evaluate(graph, models=Wide(), runs=1, recipe={"epochs": 4})
+    assert (score.model, list(score.runs)) == ("wide", expected)
+
+
 def test_is_a_frozen_dataclass_whose_docstring_has_the_formula_and_the_source(cls):
     assert cls.__dataclass_params__.frozen
     assert ".. math::" in inspect.getdoc(cls)
@@ -65,14 +101,14 @@ def test_initialising_leaves_the_global_stream_alone(cls):
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
-def test_scores_have_one_row_a_node_and_one_column_a_class(cls, layers, inputs):
+def test_scores_have_a_row_for_each_node_and_a_column_for_each_class(cls, layers, inputs):
     model = cls(layers=layers, hidden=5)
     p = fresh(model)
     alone = model.logits(p, inputs)
     assert alone.shape == (inputs.num_nodes, CLASSES)
     assert torch.isfinite(alone).all()
-    stacked = model.logits({key: torch.stack([t, t, t]) for key, t in p.items()}, inputs)
-    assert stacked.shape == (3, inputs.num_nodes, CLASSES)
+    together = cls.logits_together([model] * 3, [p] * 3, inputs, [None] * 3)
+    assert [one.shape for one in together] == [alone.shape] * 3
 
 
 def test_every_weight_matters(cls, inputs):

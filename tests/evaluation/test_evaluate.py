@@ -21,7 +21,8 @@ from gcond.jobs import training_job
 from gcond.models.gcn import GCN
 from gcond.models.mlp import MLP
 from gcond.models.sgc import SGC
-from gcond.training import fit as training
+from gcond.training import Fit, Recipe, fit
+from gcond.training.fit import runs_together
 
 QUICK = {"epochs": 12}
 
@@ -51,9 +52,9 @@ def test_the_score_is_the_accuracy_of_the_best_validation_epoch(source: SourceGr
     model, seeds = GCN(hidden=8), [3]
     (score,) = evaluate(small, on=source, models=[model], runs=1, seed=3, recipe={"epochs": 2})
     options = {"classes": source.num_classes, "seeds": seeds}
-    recipe = training.Recipe(epochs=2)
-    fitted = training.fit(model, small.view(), source.view("val"), recipe=recipe, **options)
-    logits = model.logits({k: v[0] for k, v in fitted.parameters.items()}, source.view("test").inputs)
+    recipe = Recipe(epochs=2)
+    fitted = fit(model, small.view(), source.view("val"), recipe=recipe, **options)
+    logits = model.logits(fitted.parameters[0], source.view("test").inputs)
     view = source.view("test")
     expected = (logits[view.nodes].argmax(1) == view.y).double().mean()
     assert score.runs == (float(expected),)
@@ -65,7 +66,7 @@ def test_a_run_does_not_depend_on_the_others(
     together = evaluate(small, on=source, runs=5, recipe=QUICK)[0].runs
     assert evaluate(small, on=source, runs=2, recipe=QUICK)[0].runs == together[:2]
     assert evaluate(small, on=source, runs=2, seed=3, recipe=QUICK)[0].runs == together[3:]
-    monkeypatch.setattr(training, "STACK_BYTES", 1)  # one by one
+    monkeypatch.setitem(runs_together.__globals__, "STACK_BYTES", 1)  # one by one
     assert evaluate(small, on=source, runs=5, recipe=QUICK)[0].runs == together
 
 
@@ -88,14 +89,14 @@ def test_resuming_does_only_what_is_missing(
     undisturbed = evaluate(small, on=source, models=["gcn", "sgc"], runs=3, recipe=QUICK)
     trained: list[tuple[str, int]] = []
 
-    def counting_fit(model: GCN, *views: object, seeds: list[int], **options: object) -> training.Fit:
+    def counting_fit(model: GCN, *views: object, seeds: list[int], **options: object) -> Fit:
         if len(trained) == 4:
             raise KeyboardInterrupt
         trained.extend((model.name, seed) for seed in seeds)
-        return training.fit(model, *views, seeds=seeds, **options)  # type: ignore[arg-type]
+        return fit(model, *views, seeds=seeds, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(training_job, "fit", counting_fit)
-    monkeypatch.setattr(training, "STACK_BYTES", 1)
+    monkeypatch.setitem(runs_together.__globals__, "STACK_BYTES", 1)
     with pytest.raises(KeyboardInterrupt):
         evaluate(small, on=source, models=["gcn", "sgc"], runs=3, recipe=QUICK, folder=tmp_path)
     trained.append(("", -1))  # past the interruption
@@ -202,9 +203,9 @@ def test_soft_labels_of_one_class_are_hard_ones(source: SourceGraph, small: Cond
 def test_without_structure_training_uses_the_identity(source: SourceGraph, small: CondensedGraph) -> None:
     """On A' = I, propagation does nothing: SGC learns the very weights of a linear model on X' alone."""
     bare = dataclasses.replace(small, edge_index=torch.empty(2, 0, dtype=torch.long), edge_weight=torch.empty(0))
-    recipe = training.Recipe(epochs=10, select="last")
+    recipe = Recipe(epochs=10, select="last")
     sgc, linear = (
-        training.fit(model, bare.view(), None, classes=source.num_classes, seeds=[0], recipe=recipe).parameters
+        fit(model, bare.view(), None, classes=source.num_classes, seeds=[0], recipe=recipe).parameters[0]
         for model in (SGC(hops=3), MLP(layers=1))
     )
     assert all(torch.equal(sgc[key], linear[key]) for key in linear)
@@ -299,7 +300,7 @@ def test_settings_of_the_training_by_name(source: SourceGraph, small: CondensedG
     named = evaluate(small, on=source, models="gat", runs=1, epochs=4)[0]
     assert named.recipe["epochs"] == 4
     assert named.recipe["lr"] == 1e-3  # the model's own
-    assert evaluate(small, on=source, runs=1, recipe=training.Recipe(lr=0.5), epochs=4)[0].recipe["lr"] == 0.5
+    assert evaluate(small, on=source, runs=1, recipe=Recipe(lr=0.5), epochs=4)[0].recipe["lr"] == 0.5
     with pytest.raises(GcondError, match="no setting 'epoch'"):
         evaluate(small, on=source, epoch=4)
 

@@ -7,7 +7,7 @@ import scipy.sparse
 import torch
 
 from gcond.graph.inputs import Chain, Inputs
-from gcond.linalg.sparse import Identity, SparseMatrix, matmul
+from gcond.linalg.sparse import Identity, SparseMatrix
 
 FORMS = ["gcn", "mean", "laplacian"]
 
@@ -39,7 +39,7 @@ def test_features_are_the_same_product_from_every_form(form, hops, runs, x, dens
     for adjacency in (dense, as_sparse(dense)):
         for features in (x, as_sparse(x)):
             found = Inputs(features, adjacency).features(form, hops)
-            torch.testing.assert_close(matmul(found, weight), expected)
+            torch.testing.assert_close(found @ weight, expected)
 
 
 @pytest.mark.parametrize("form", FORMS)

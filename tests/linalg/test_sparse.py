@@ -17,7 +17,6 @@ from gcond.linalg.sparse import (
     SparseMatrix,
     _SparseProduct,
     gcn_normalise,
-    matmul,
     mean_normalise,
     scaled_laplacian,
     take_rows,
@@ -131,53 +130,10 @@ def test_product_under_vmap():
     assert torch.equal(torch.func.vmap(lambda d: matrix @ d, in_dims=3)(dense), expected)
 
 
-LEFTS = {"shared": (9, 7), "stacked": (5, 9, 7)}
-RIGHTS = {"shared": (7, 3), "stacked": (5, 7, 3)}
-
-
-@pytest.mark.parametrize("left", LEFTS)
-@pytest.mark.parametrize("right", RIGHTS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_matmul_does_a_run_as_if_alone(left, right, dtype):
-    stream = torch.Generator().manual_seed(0)
-    a = torch.randn(LEFTS[left], generator=stream).to(dtype)
-    b = torch.randn(RIGHTS[right], generator=stream).to(dtype)
-    product = matmul(a, b)
-    torch.testing.assert_close(product, a @ b)
-    if product.dim() == 3:
-        for run in range(5):
-            one = (a[run] if a.dim() == 3 else a).clone() @ (b[run] if b.dim() == 3 else b).clone()
-            assert torch.equal(product[run], one)
-
-
-@pytest.mark.parametrize("n", [13, 70, 301])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_gradients_of_matmul_do_not_depend_on_the_stack(n, dtype):
-    stream = torch.Generator().manual_seed(n)
-    a = torch.randn(5, n, 33, generator=stream).to(dtype).requires_grad_()
-    b = torch.randn(5, 33, 7, generator=stream).to(dtype).requires_grad_()
-    push = torch.randn(5, n, 7, generator=stream).to(dtype)
-    together = torch.autograd.grad(matmul(a, b), (a, b), push)
-    for run in range(5):
-        one_a, one_b = (t[run].detach().clone().requires_grad_() for t in (a, b))
-        alone = torch.autograd.grad(matmul(one_a, one_b), (one_a, one_b), push[run].clone())
-        assert torch.equal(together[0][run], alone[0])
-        assert torch.equal(together[1][run], alone[1])
-
-
-@pytest.mark.parametrize("left", LEFTS)
-@pytest.mark.parametrize("right", RIGHTS)
-def test_matmul_has_two_derivatives(left, right):
-    a = torch.randn(LEFTS[left], dtype=torch.float64)[..., :2, :3].clone().requires_grad_()
-    b = torch.randn(RIGHTS[right], dtype=torch.float64)[..., :3, :2].clone().requires_grad_()
-    assert gradcheck(matmul, (a, b))
-    assert gradgradcheck(matmul, (a, b))
-
-
-def test_matmul_by_the_identity():
+def test_products_with_the_identity():
     dense = torch.randn(3, 4, 2)
-    assert torch.equal(matmul(Identity(), dense), dense)
-    assert torch.equal(matmul(Identity(-1.0), dense), -dense)
+    assert torch.equal(Identity() @ dense, dense)
+    assert torch.equal(Identity(-1.0) @ dense, -dense)
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -28,7 +28,9 @@ def test_output_is_the_log_probability_of_the_trained_gcn(graph):
     task, model = task_of(graph), GCN(hidden=16)
     points = embed(task, model, QUICK, "output")
     fitted = fit(model, task.train, None, classes=3, seeds=[3], recipe=QUICK)
-    expected = literal_gcn(fitted.parameters, task.train.inputs)[0].log_softmax(-1)
+    expected = literal_gcn({key: tensor[None] for key, tensor in fitted.parameters[0].items()}, task.train.inputs)[
+        0
+    ].log_softmax(-1)
     torch.testing.assert_close(points.float(), expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(points.exp().sum(1), torch.ones(len(points), dtype=torch.float64), rtol=1e-5, atol=1e-6)
     assert points.dtype == torch.float64
@@ -40,8 +42,8 @@ def test_hidden_is_the_activated_first_layer(graph):
     fitted = fit(model, task.train, None, classes=3, seeds=[3], recipe=QUICK)
     convolution = GCNConv(graph.num_features, 16)
     with torch.no_grad():
-        convolution.lin.weight.copy_(fitted.parameters["weight0"][0].T)
-        convolution.bias.copy_(fitted.parameters["bias0"][0])
+        convolution.lin.weight.copy_(fitted.parameters[0]["weight0"].T)
+        convolution.bias.copy_(fitted.parameters[0]["bias0"])
         adjacency = task.train.inputs.adjacency
         edge_index = torch.stack([adjacency.indices.long(), adjacency.row_index])
         expected = convolution(task.train.inputs.x, edge_index, adjacency.values).relu()

@@ -1,4 +1,4 @@
-"""A run's numbers must be the same bits whatever is stacked beside it."""
+"""A run's numbers must be the same bits whichever runs are computed side by side with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gcond.graph.inputs import Inputs
 from gcond.linalg.sparse import Identity
 
 RUNS = 5
-# Odd sizes, so that slices of a stack start anywhere in memory and vectors have tails.
+# Odd sizes, so that parts of a wide product start anywhere in memory and vectors have tails.
 MODELS = [
     *[cls(layers=layers, hidden=13) for cls in models.available().values() for layers in (1, 2, 3)],
     *[
@@ -24,29 +24,27 @@ MODELS = [
 
 
 def gradients(model, parameters, inputs):
-    """Logits, and gradients of a loss that sums over runs."""
-    leaves = {key: tensor.detach().clone().requires_grad_() for key, tensor in parameters.items()}
-    logits = model.logits(leaves, inputs)
-    loss = (logits.log_softmax(-1)[..., 0] ** 2).mean(-1).sum()
-    return logits.detach(), dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
+    """Logits of each run, and gradients of a loss that sums over runs."""
+    leaves = [{key: tensor.detach().clone().requires_grad_() for key, tensor in one.items()} for one in parameters]
+    logits = model.logits_together([model] * len(leaves), leaves, inputs, [None] * len(leaves))
+    loss = sum((one.log_softmax(-1)[..., 0] ** 2).mean(-1) for one in logits)
+    slopes = iter(torch.autograd.grad(loss, [tensor for one in leaves for tensor in one.values()]))
+    return logits, [{key: next(slopes) for key in one} for one in leaves]
 
 
 def assert_independent(model, inputs, make_parameters, dtype, chosen=range(RUNS)):
-    alone = [make_parameters(model, inputs.num_features, 3, seed, dtype) for seed in range(RUNS)]
-    stacked = {key: torch.stack([run[key] for run in alone]) for key in alone[0]}
-    logits, grads = gradients(model, stacked, inputs)
+    parameters = [make_parameters(model, inputs.num_features, 3, seed, dtype) for seed in range(RUNS)]
+    logits, grads = gradients(model, parameters, inputs)
     for run in chosen:
-        single = {key: tensor[run : run + 1] for key, tensor in stacked.items()}
-        for parameters, at in ((alone[run], ...), (single, 0)):
-            one_logits, one_grads = gradients(model, parameters, inputs)
-            assert torch.equal(logits[run], one_logits[at])
-            for key, grad in grads.items():
-                assert torch.equal(grad[run], one_grads[key][at]), key
+        (one_logits,), (one_grads,) = gradients(model, [parameters[run]], inputs)
+        assert torch.equal(logits[run], one_logits)
+        for key, grad in grads[run].items():
+            assert torch.equal(grad, one_grads[key]), key
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_stacked_runs_equal_each_run_alone(model, dtype, make_small, make_parameters):
+def test_runs_side_by_side_equal_each_run_alone(model, dtype, make_small, make_parameters):
     graph = make_small(33, 17).to(dtype)
     for adjacency in ("sparse", "dense"):
         for features in ("sparse", "dense"):
@@ -55,7 +53,7 @@ def test_stacked_runs_equal_each_run_alone(model, dtype, make_small, make_parame
 
 
 @pytest.mark.parametrize("name", sorted(models.available()))
-def test_two_threads_and_large_stacks_change_nothing(name, make_small, make_parameters):
+def test_two_threads_and_wide_products_change_nothing(name, make_small, make_parameters):
     """With more threads a tensor is cut into pieces, and where depends on its size."""
     graph = make_small(149, 37, density=0.9 if name == "gat" else 0.1).to(torch.float32)
     model = models.find(name)(hidden=5 if name == "gat" else 67, activation="elu")

@@ -1,4 +1,4 @@
-"""Stacks of architectures: what each model computes on its own, whoever stands beside it."""
+"""Architectures trained side by side: what each model computes on its own, whoever stands beside it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from gcond.models.appnp import APPNP
 from gcond.models.gcn import GCN
 from gcond.models.model import ACTIVATIONS
 from gcond.runtime.seeds import generator
-from gcond.training.architectures import Architectures, stackable
-from gcond.training.fit import accuracy, fit, predict
+from gcond.training.fit import accuracy, fit, predict, stackable
 from gcond.training.recipe import Recipe
 
 # Narrow and wide weights take different ways through sparse features; odd sizes leave tails in vectors.
@@ -28,11 +27,16 @@ def weights(model, features, classes, seed):
     return model.init(features, classes, generator(seed, "weights"))
 
 
-def derivatives(network, parameters, inputs):
-    leaves = {key: tensor.detach().clone().requires_grad_() for key, tensor in parameters.items()}
-    logits = network.logits(leaves, inputs)
-    loss = (logits.log_softmax(-1)[..., 0] ** 2).mean(-1).sum()
-    return logits.detach(), dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
+def derivatives(family, parameters, inputs):
+    leaves = [{key: tensor.detach().clone().requires_grad_() for key, tensor in one.items()} for one in parameters]
+    logits = type(family[0]).logits_together(family, leaves, inputs, [None] * len(family))
+    return with_gradients(logits, leaves)
+
+
+def with_gradients(logits, leaves):
+    loss = sum((one.log_softmax(-1)[..., 0] ** 2).mean(-1) for one in logits)
+    slopes = iter(torch.autograd.grad(loss, [tensor for one in leaves for tensor in one.values()]))
+    return [one.detach() for one in logits], [{key: next(slopes) for key in one} for one in leaves]
 
 
 @pytest.mark.parametrize("hidden", WIDTHS)
@@ -47,13 +51,12 @@ def test_scores_and_gradients_are_those_of_the_models(make_graph, hidden, layers
         inputs = Inputs(inputs.x, Identity())
     family = space(hidden, layers=layers, hops=3)
     alone = [weights(model, graph.num_features, 3, seed) for seed, model in enumerate(family)]
-    stacked = {key: torch.stack([one[key] for one in alone]) for key in alone[0]}
-    logits, gradients = derivatives(Architectures(family), stacked, inputs)
+    logits, gradients = derivatives(family, alone, inputs)
     for number, (model, one) in enumerate(zip(family, alone, strict=True)):
-        expected, slopes = derivatives(model, one, inputs)
+        leaves = {key: tensor.clone().requires_grad_() for key, tensor in one.items()}
+        (expected,), (slopes,) = with_gradients([model.logits(leaves, inputs)], [leaves])
         torch.testing.assert_close(logits[number], expected, rtol=1e-4, atol=1e-6)
-        for key, slope in slopes.items():
-            torch.testing.assert_close(gradients[key][number], slope, rtol=1e-3, atol=1e-6)
+        torch.testing.assert_close(gradients[number], slopes, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", sorted(models.available()))
@@ -66,13 +69,11 @@ def test_training_gives_what_training_one_model_gives(make_graph, setting, name,
     recipe = Recipe(epochs=6, dropout=dropout, select="last")
     for graph in (make_graph(setting), make_graph(setting, features=60, density=0.05)):
         options = {"classes": 3, "recipe": recipe}
-        stack = Architectures(family)
-        together = fit(stack, graph.view("train"), graph.view("val"), seeds=seeds, **options)
-        classes = predict(stack, together.parameters, graph.view("test"))
+        together = fit(family, graph.view("train"), graph.view("val"), seeds=seeds, **options)
+        classes = predict(family, together.parameters, graph.view("test"))
         for place, (model, seed) in enumerate(zip(family, seeds, strict=True)):
             single = fit(model, graph.view("train"), graph.view("val"), seeds=[seed], **options)
-            for key, tensor in single.parameters.items():
-                torch.testing.assert_close(together.parameters[key][place], tensor[0], rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(together.parameters[place], single.parameters[0], rtol=1e-3, atol=1e-4)
             assert (classes[place] == predict(model, single.parameters, graph.view("test"))[0]).double().mean() > 0.9
 
 
@@ -83,24 +84,24 @@ def test_an_architecture_does_not_depend_on_those_beside_it(make_graph, setting,
     for graph in (make_graph(setting), make_graph(setting, features=60, density=0.05)):
         options = {"classes": 3, "recipe": recipe}
         views = (graph.view("train"), graph.view("val"))
-        together = fit(Architectures(family), *views, seeds=[1] * len(family), **options)
+        together = fit(family, *views, seeds=[1] * len(family), **options)
         for chosen in ([5], [8, 5, 2]):
-            part = fit(Architectures([family[i] for i in chosen]), *views, seeds=[1] * len(chosen), **options)
+            part = fit([family[i] for i in chosen], *views, seeds=[1] * len(chosen), **options)
             for place, number in enumerate(chosen):
                 assert torch.equal(part.val_accuracy[place], together.val_accuracy[number])
-                for key, tensor in part.parameters.items():
-                    assert torch.equal(tensor[place], together.parameters[key][number]), (key, number)
+                for key, tensor in part.parameters[place].items():
+                    assert torch.equal(tensor, together.parameters[number][key]), (key, number)
 
 
 def test_accuracy_is_each_model_s_own(make_graph):
     graph = make_graph()
     family = space(8, hops=2)
     views = (graph.view("train"), graph.view("val"))
-    fitted = fit(Architectures(family), *views, classes=3, seeds=[0] * len(family), recipe=Recipe(epochs=10))
-    scores = accuracy(Architectures(family), fitted.parameters, graph.view("test"))
+    fitted = fit(family, *views, classes=3, seeds=[0] * len(family), recipe=Recipe(epochs=10))
+    scores = accuracy(family, fitted.parameters, graph.view("test"))
     for number, model in enumerate(family):
-        one = {key: tensor[number : number + 1] for key, tensor in fitted.parameters.items()}
-        assert float(scores[number]) == pytest.approx(float(accuracy(model, one, graph.view("test"))), abs=1e-9)
+        alone = accuracy(model, fitted.parameters[number : number + 1], graph.view("test"))
+        assert float(scores[number]) == pytest.approx(float(alone), abs=1e-9)
 
 
 def test_what_can_be_one_stack():
@@ -123,7 +124,7 @@ def test_the_dense_propagation_is_the_stepwise_one(make_graph):
     graph = make_graph()
     inputs = Inputs(dense(graph.x), graph.adjacency.to_dense())
     model = APPNP(hidden=4, hops=7, alpha=0.15)
-    (spread,) = Architectures([model]).spread(inputs)
+    spread = model._spread(inputs)
     z = torch.randn(graph.num_nodes, 3, generator=torch.Generator().manual_seed(0))
     h = z
     for _ in range(7):

@@ -25,6 +25,10 @@ def initial(graph, seed, model=MODEL):
     return model.init(graph.num_features, graph.num_classes, generator(seed, "weights"))
 
 
+def stacked(parameters):
+    return {key: torch.stack([run[key] for run in parameters]) for key in parameters[0]}
+
+
 def run(graph, seeds, recipe, model=MODEL, train=None):
     train = graph.view("train") if train is None else train
     return fit(model, train, graph.view("val"), classes=graph.num_classes, seeds=seeds, recipe=recipe)
@@ -45,7 +49,7 @@ def test_equals_a_plain_loop_with_pyg_s_layers(make_graph, setting, epochs):
                 initial(graph, seed), graph.view("train"), graph.view("val"), epochs=epochs, lr=0.05, weight_decay=5e-3
             )
             for key, expected in course.parameters[-1].items():
-                torch.testing.assert_close(fitted.parameters[key][number], expected, rtol=1e-4, atol=1e-5)
+                torch.testing.assert_close(fitted.parameters[number][key], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_fresh_moments_and_the_lower_rate_are_seen(make_graph):
@@ -70,7 +74,7 @@ def test_the_best_validation_epoch_is_the_first_of_the_highest_accuracy(make_gra
         assert int(fitted.epoch[number]) == best + 1
         assert float(fitted.val_accuracy[number]) == pytest.approx(course.val_accuracy[best], abs=1e-12)
         for key, expected in course.parameters[best].items():
-            torch.testing.assert_close(fitted.parameters[key][number], expected, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(fitted.parameters[number][key], expected, rtol=1e-4, atol=1e-5)
         epochs.append(best + 1)
     assert len(set(epochs)) > 1  # runs do not share their choice
     torch.testing.assert_close(accuracy(MODEL, fitted.parameters, graph.view("val")), fitted.val_accuracy)
@@ -88,8 +92,8 @@ def test_a_run_does_not_depend_on_those_beside_it(make_graph, setting, dropout, 
                 place = seeds.index(seed)
                 assert int(together.epoch[place]) == int(single.epoch[0])
                 assert torch.equal(together.val_accuracy[place], single.val_accuracy[0])
-                for key, tensor in single.parameters.items():
-                    assert torch.equal(together.parameters[key][place], tensor[0]), (seed, len(seeds), key)
+                for key, tensor in single.parameters[0].items():
+                    assert torch.equal(together.parameters[place][key], tensor), (seed, len(seeds), key)
 
 
 def test_a_run_does_not_depend_on_those_beside_it_on_condensed_graphs(make_graph):
@@ -109,8 +113,8 @@ def test_a_run_does_not_depend_on_those_beside_it_on_condensed_graphs(make_graph
         together = run(graph, SEEDS, recipe, train=small.view())
         for place, seed in enumerate(SEEDS):
             single = run(graph, [seed], recipe, train=small.view())
-            for key, tensor in single.parameters.items():
-                assert torch.equal(together.parameters[key][place], tensor[0])
+            for key, tensor in single.parameters[0].items():
+                assert torch.equal(together.parameters[place][key], tensor)
 
 
 def test_the_same_seed_gives_the_same_weights(make_graph):
@@ -119,9 +123,9 @@ def test_the_same_seed_gives_the_same_weights(make_graph):
     first = run(graph, [5], recipe)
     torch.manual_seed(2)
     second, other = run(graph, [5], recipe), run(graph, [6], recipe)
-    for key, tensor in first.parameters.items():
-        assert torch.equal(tensor, second.parameters[key])
-        assert not torch.equal(tensor, other.parameters[key])
+    for key, tensor in first.parameters[0].items():
+        assert torch.equal(tensor, second.parameters[0][key])
+        assert not torch.equal(tensor, other.parameters[0][key])
 
 
 def test_soft_one_hot_labels_equal_hard_ones(make_graph):
@@ -130,8 +134,8 @@ def test_soft_one_hot_labels_equal_hard_ones(make_graph):
     soft = LabelledView(train.inputs, train.nodes, F.one_hot(train.y, 3).float(), train.source_index)
     recipe = Recipe(epochs=20, select="last")
     hard_fit, soft_fit = run(graph, [1, 2], recipe), run(graph, [1, 2], recipe, train=soft)
-    for key, tensor in hard_fit.parameters.items():
-        torch.testing.assert_close(soft_fit.parameters[key], tensor, rtol=1e-5, atol=1e-6)
+    for hard, soft in zip(hard_fit.parameters, soft_fit.parameters, strict=True):
+        torch.testing.assert_close(soft, hard, rtol=1e-5, atol=1e-6)
 
 
 def test_cross_entropy_is_torch_s_own():
@@ -139,15 +143,16 @@ def test_cross_entropy_is_torch_s_own():
     logits = torch.randn(4, 9, 3, generator=stream)
     y = torch.randint(3, (9,), generator=stream)
     soft = torch.rand(9, 3, generator=stream)
-    torch.testing.assert_close(cross_entropy(logits, y), torch.stack([F.cross_entropy(run, y) for run in logits]))
-    torch.testing.assert_close(cross_entropy(logits, soft), torch.stack([F.cross_entropy(run, soft) for run in logits]))
+    for run in logits:
+        torch.testing.assert_close(cross_entropy(run, y), F.cross_entropy(run, y))
+        torch.testing.assert_close(cross_entropy(run, soft), F.cross_entropy(run, soft))
 
 
 def test_accuracy_and_predictions_are_those_of_pyg_s_layers(make_graph, setting):
     graph = make_graph(setting)
     fitted = run(graph, SEEDS[:3], Recipe(epochs=10))
     test = graph.view("test")
-    classes = literal_gcn(fitted.parameters, test.inputs)[:, test.nodes].argmax(-1)
+    classes = literal_gcn(stacked(fitted.parameters), test.inputs)[:, test.nodes].argmax(-1)
     assert torch.equal(predict(MODEL, fitted.parameters, test), classes)
     assert torch.equal(accuracy(MODEL, fitted.parameters, test), (classes == test.y).double().mean(1))
 
@@ -160,8 +165,8 @@ def test_the_last_epoch_needs_no_validation(make_graph):
     assert bool(fitted.val_accuracy.isnan().all())
     watched = run(graph, [1, 2], recipe)
     torch.testing.assert_close(watched.val_accuracy, accuracy(MODEL, fitted.parameters, graph.view("val")))
-    for key, tensor in fitted.parameters.items():
-        assert torch.equal(watched.parameters[key], tensor)
+    for seen, unseen in zip(watched.parameters, fitted.parameters, strict=True):
+        assert all(torch.equal(seen[key], tensor) for key, tensor in unseen.items())
 
 
 def test_the_best_epoch_needs_validation_nodes(make_graph, setting):
@@ -175,7 +180,7 @@ def test_the_best_epoch_needs_validation_nodes(make_graph, setting):
 
 def test_weights_carry_no_gradient_and_share_nothing(make_graph):
     fitted = run(make_graph(), [1, 2], Recipe(epochs=3, select="last"))
-    assert not any(tensor.requires_grad for tensor in fitted.parameters.values())
+    assert not any(tensor.requires_grad for run in fitted.parameters for tensor in run.values())
 
 
 def test_progress_is_told_after_every_epoch(make_graph):
@@ -196,7 +201,7 @@ def test_dropout_keeps_the_mean_and_the_share(make_graph):
     """Training with dropout differs from training without, and prediction never drops anything."""
     graph = make_graph()
     plain, dropped = run(graph, [1], Recipe(epochs=5)), run(graph, [1], Recipe(epochs=5, dropout=0.5))
-    assert not torch.equal(plain.parameters["weight0"], dropped.parameters["weight0"])
+    assert not torch.equal(plain.parameters[0]["weight0"], dropped.parameters[0]["weight0"])
     first = predict(MODEL, dropped.parameters, graph.view("test"))
     assert torch.equal(first, predict(MODEL, dropped.parameters, graph.view("test")))
 
@@ -236,7 +241,7 @@ def test_validation_can_be_less_frequent(make_graph, setting):
             assert int(fitted.epoch[number]) == best
             assert float(fitted.val_accuracy[number]) == pytest.approx(course.val_accuracy[best - 1], abs=1e-12)
             for key, expected in course.parameters[best - 1].items():
-                torch.testing.assert_close(fitted.parameters[key][number], expected, rtol=1e-4, atol=1e-5)
+                torch.testing.assert_close(fitted.parameters[number][key], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_scores_that_training_passes_on_are_those_of_a_second_look(make_graph):
@@ -251,4 +256,5 @@ def test_scores_that_training_passes_on_are_those_of_a_second_look(make_graph):
         first, second = (fit(deep, train, view, classes=3, seeds=SEEDS, recipe=recipe) for view in (val, apart))
         assert torch.equal(first.epoch, second.epoch)
         assert torch.equal(first.val_accuracy, second.val_accuracy)
-        assert all(torch.equal(first.parameters[key], second.parameters[key]) for key in first.parameters)
+        for one, other in zip(first.parameters, second.parameters, strict=True):
+            assert all(torch.equal(one[key], other[key]) for key in one)

@@ -1,10 +1,11 @@
-"""What a model reads: node features and the forms of one adjacency, each made once and shared."""
+"""The inputs of a model: node features and the forms of one adjacency, each made once and shared."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,12 +18,12 @@ from gcond.linalg.sparse import (
     SparseMatrix,
     add_self_loops,
     gcn_normalise,
-    matmul,
     mean_normalise,
     scaled_laplacian,
 )
 
 Form = Literal["gcn", "mean", "laplacian"]
+T = TypeVar("T")
 
 
 class Inputs:
@@ -42,6 +43,7 @@ class Inputs:
         self.adjacency = adjacency
         self.loops = loops
         self._propagated: dict[tuple[Form, int], Matrix | Chain] = {}
+        self._kept: dict[Hashable, Any] = {}
         self._elsewhere: dict[torch.device, Inputs] = {}
 
     @property
@@ -75,12 +77,19 @@ class Inputs:
         """``S^hops X`` for the adjacency form ``S``, ready to be multiplied by weights.
 
         Dense features are propagated once. Sparse ones would fill in, so they stay a chain of
-        products that multiplies from the right: ``S (X W)`` costs nnz(S) + nnz(X) a column.
+        products that multiplies from the right: ``S (X W)`` costs nnz(S) + nnz(X) per column.
         """
         key = (form, hops)
         if key not in self._propagated:
             self._propagated[key] = self._propagate(form, hops)
         return self._propagated[key]
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` gives, made at the first call with ``key`` and kept: for what depends on the inputs alone."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        kept: T = self._kept[key]
+        return kept
 
     @property
     def kept_hops(self) -> set[int]:
@@ -96,12 +105,12 @@ class Inputs:
             return Chain((operator,) * hops, self.x) if hops else self.x
         propagated = self.x
         for _ in range(hops):
-            propagated = matmul(operator, propagated)
+            propagated = operator @ propagated
         return propagated
 
     @cached_property
     def edges(self) -> tuple[Tensor, Tensor]:
-        """Target and source of every edge of positive weight, and of a self-loop a node: int64 [E + n], by target."""
+        """Target and source of every edge of positive weight and one self-loop per node: int64 [E + n], by target."""
         device = self.x.device
         loops = torch.arange(self.num_nodes, device=device)
         if isinstance(self.adjacency, Identity):
@@ -158,7 +167,7 @@ class Chain:
     def __matmul__(self, weight: Tensor) -> Tensor:
         product = self.x @ weight
         for operator in self.operators:
-            product = matmul(operator, product)
+            product = operator @ product
         return product
 
     def dense(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""What is computed on: a graph, and the labelled nodes that count in it."""
+"""A graph to compute on, and the labelled nodes that count in it."""
 
 from __future__ import annotations
 

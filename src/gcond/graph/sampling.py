@@ -14,7 +14,7 @@ from gcond.linalg.sparse import Adjacency, SparseMatrix, take_rows
 
 @dataclass(frozen=True)
 class Fanout:
-    """How many neighbours are drawn for a node, by its distance from the nodes one starts from."""
+    """The number of neighbours drawn per node, by its distance from the nodes one starts from."""
 
     sizes: tuple[int, ...]
     """Of the first hop, the second, …; the last one serves all further hops."""
@@ -57,10 +57,10 @@ class SampledInputs(Inputs):
 
 
 def sample(inputs: Inputs, nodes: Tensor, hops: int, fanout: Fanout, stream: Generator) -> tuple[SampledInputs, Tensor]:
-    """What ``nodes`` [m] see within ``hops`` edges, at most ``fanout`` neighbours a node, drawn without replacement.
+    """The part of a graph that ``nodes`` [m] see within ``hops`` edges, with at most ``fanout`` neighbours per node.
 
-    Returns the sampled graph, and where ``nodes`` are among its rows: int64 [m]. Where no node has more
-    neighbours than the fan-out, nothing is left out and a model's outputs for ``nodes`` are exact.
+    They are drawn without replacement. Returns the sampled graph, and where ``nodes`` are among its rows: int64 [m].
+    Where no node has more neighbours than the fan-out, nothing is left out and outputs for ``nodes`` are exact.
     """
     adjacency = inputs.adjacency
     assert isinstance(adjacency, SparseMatrix)
@@ -98,7 +98,7 @@ def _draw(
     starts = counts.cumsum(0) - counts
     row = torch.repeat_interleave(torch.arange(len(frontier)), counts)
     edge = torch.arange(len(row)) - starts[row] + indptr[frontier][row]
-    # A random key an edge; the smallest keys of a row are its draw.
+    # A random key per edge; the smallest keys of a row are its draw.
     shuffled = torch.argsort(torch.rand(len(row), generator=stream, dtype=torch.float64) + row)
     rank = torch.arange(len(row)) - starts[row]
     kept = shuffled[rank < most]

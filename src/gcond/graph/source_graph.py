@@ -197,7 +197,7 @@ class SourceGraph:
         return {"train": self.train_mask, "val": self.val_mask, "test": self.test_mask}[part]
 
     def class_counts(self) -> Tensor:
-        """Training nodes a class: int64 [C]."""
+        """Training nodes per class: int64 [C]."""
         return torch.bincount(self.y[self.train_mask], minlength=self.num_classes)
 
     def view(self, part: Part) -> LabelledView:

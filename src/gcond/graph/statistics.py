@@ -28,7 +28,7 @@ class Statistics:
     homophily: float | None
     """Share of edges that join nodes of one class; ``None`` where no edge counts."""
     class_nodes: tuple[int, ...]
-    """Labelled nodes a class: all of a condensed graph's, the training nodes of a source graph."""
+    """Labelled nodes per class: all of a condensed graph's, the training nodes of a source graph."""
     bytes: int
     """Storage of features, labels, edges and masks as they are held."""
 

@@ -1,4 +1,4 @@
-"""Trainings to be done, in batches that a worker trains as one stack."""
+"""Trainings to be done, in batches that a worker trains side by side."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from gcond.results.failure import Failure
 from gcond.results.trial import Trial, trial_key
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines.engine import Tell
-from gcond.training.architectures import Architectures, stackable
-from gcond.training.fit import accuracy, fit, runs_together
+from gcond.training.fit import accuracy, fit, runs_together, stackable
 from gcond.training.recipe import Recipe
 
 # What is trained on where nothing is condensed, in words.
@@ -45,8 +44,8 @@ class TrainingJob:
     label: str = ORIGINAL
     """What it is trained on, in words."""
     tested: bool = True
-    """Whether the test nodes are looked at. A search chooses by validation accuracy alone, and trains architectures as
-    one stack, whose products round otherwise than a model's own: its trials are of a kind of their own."""
+    """Whether the test nodes are looked at. A search chooses by validation accuracy alone, and trains architectures
+    side by side, where products round otherwise than a model's own: its trials are of a kind of their own."""
 
     def __str__(self) -> str:
         return f"{settings.spelled(self.model.name, self.model)} on {self.label}"
@@ -88,7 +87,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Runs that are trained as one stack: on one graph, by one recipe, of one model or of models of one shape."""
+    """Runs that are trained side by side: on one graph, by one recipe, of one model or of models of one shape."""
 
     runs: tuple[Run, ...]
 
@@ -140,7 +139,7 @@ def train(shared: TrainingGround, batch: Batch, tell: Tell) -> list[Trial | Fail
 
 def _train_stack(shared: TrainingGround, runs: Sequence[Run], tell: Tell) -> Iterator[Trial]:
     job, source, place = runs[0].job, shared.source, choose_device(shared.device)
-    stack = job.model if job.tested else Architectures([run.job.model for run in runs])
+    stack = job.model if job.tested else [run.job.model for run in runs]
     train, val, test = (view.to(place) for view in (job.view(source), source.view("val"), source.view("test")))
     start = time.process_time()
     fitted = fit(

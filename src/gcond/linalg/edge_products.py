@@ -1,6 +1,6 @@
 """Products over the edges of a graph whose values are computed, and may be differentiated.
 
-:class:`gcond.linalg.sparse.SparseMatrix` has fixed numbers; attention has one number an edge that depends on
+:class:`gcond.linalg.sparse.SparseMatrix` has fixed numbers; attention has one number per edge that depends on
 the weights. The two products here are each other's derivatives, so any order of derivative exists, and
 neither makes a tensor of edges × width.
 """
@@ -52,14 +52,14 @@ class Pattern:
         return product
 
     def csr(self, values: Tensor) -> Tensor:
-        """The matrix with these numbers [E]."""
+        """The matrix that stores these numbers [E]."""
         return torch.sparse_csr_tensor(
             self._csr.crow_indices(), self._csr.col_indices(), values, (self.n, self.n), check_invariants=False
         )
 
 
 class _EdgeProduct(torch.autograd.Function):
-    """What the two products share: each is remembered by its two tensors and the pattern."""
+    """The base of the two products: each is remembered by its two tensors and the pattern."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Pattern], output: Tensor) -> None:

@@ -149,10 +149,11 @@ class SparseMatrix:
         return SparseMatrix.from_parts(*parts, self.shape, symmetric=self.symmetric)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """``[n, m] @ [m, k] -> [n, k]``, or one product for each of ``[R, m, k]``."""
-        if torch.is_grad_enabled():
-            return _SparseProduct.apply(dense, self)
-        return _product(dense, self)  # the same numbers: an autograd function binds its signature at every call
+        """``[n, m] @ [m, k] -> [n, k]``, or one such product for each of ``[R, m, k]``."""
+        if not torch.is_grad_enabled():
+            return _product(dense, self)  # the same numbers: an autograd function binds its signature at every call
+        product: Tensor = _SparseProduct.apply(dense, self)  # type: ignore[no-untyped-call]
+        return product
 
     def __repr__(self) -> str:
         return f"SparseMatrix(shape={self.shape}, nnz={self.nnz}, dtype={self.dtype})"
@@ -162,39 +163,36 @@ class _SparseProduct(torch.autograd.Function):
     """``M @ D`` with ``dD = Mᵀ @ grad``, itself such a product, so any order of derivative exists."""
 
     @staticmethod
-    def forward(dense: Tensor, matrix: SparseMatrix) -> Tensor:  # type: ignore[override]
+    def forward(dense: Tensor, matrix: SparseMatrix) -> Tensor:
         return _product(dense, matrix)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, SparseMatrix], output: Tensor) -> None:  # type: ignore[override]
+    def setup_context(ctx: Any, inputs: tuple[Tensor, SparseMatrix], output: Tensor) -> None:
         ctx.matrix = inputs[1]
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        return _SparseProduct.apply(grad, ctx.matrix.T), None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _SparseProduct.apply(grad, ctx.matrix.T), None  # type: ignore[no-untyped-call]
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int, None], dense: Tensor, matrix: SparseMatrix) -> tuple[Tensor, int]:  # type: ignore[override]
+    def vmap(info: Any, in_dims: tuple[int, None], dense: Tensor, matrix: SparseMatrix) -> tuple[Tensor, int]:
         stacked = dense.movedim(in_dims[0], 0)
-        product = _SparseProduct.apply(stacked.reshape(-1, *stacked.shape[-2:]), matrix)
+        product = _SparseProduct.apply(stacked.reshape(-1, *stacked.shape[-2:]), matrix)  # type: ignore[no-untyped-call]
         return product.reshape(*stacked.shape[:-2], *product.shape[-2:]), 0
 
 
 def _product(dense: Tensor, matrix: SparseMatrix) -> Tensor:
     if dense.dim() == 2:
         return multiply(matrix.csr, dense)
-    # One product a run, so that a run's numbers do not depend on how many are stacked beside it.
-    out = dense.new_empty(dense.shape[0], matrix.shape[0], dense.shape[2])
-    for run, columns in enumerate(dense):
-        out[run] = multiply(matrix.csr, columns)
-    return out
+    return torch.stack([multiply(matrix.csr, columns) for columns in dense])
 
 
 def multiply(csr: Tensor, dense: Tensor) -> Tensor:
     """``csr @ dense`` by the fastest kernel of the device, without a gradient."""
     if csr.device.type == "cpu":
         # benchmarks/propagation.py has the ratios to the other kernels.
-        return torch.sparse.mm(csr, dense.contiguous(), "sum")
+        product: Tensor = torch.sparse.mm(csr, dense.contiguous(), "sum")
+        return product
     return csr @ dense
 
 
@@ -217,58 +215,6 @@ class SupportsProduct(Protocol):
 Adjacency: TypeAlias = Tensor | SparseMatrix | Identity
 Matrix: TypeAlias = Tensor | SparseMatrix
 Operator: TypeAlias = Tensor | SupportsProduct
-
-
-def matmul(left: Operator, right: Tensor) -> Tensor:
-    """``left @ right`` where either may carry a leading axis of runs: [n, m] or [R, n, m], [m, k] or [R, m, k].
-
-    On the CPU the runs are multiplied one by one: a batched product rounds differently for different
-    R, and a run's numbers must not depend on how many are stacked beside it.
-    """
-    if not isinstance(left, Tensor) or left.is_cuda or left.dim() == right.dim() == 2:
-        return left @ right
-    return _StackedProduct.apply(left, right)
-
-
-class _StackedProduct(torch.autograd.Function):
-    """``left @ right`` run by run; its derivatives are again such products."""
-
-    @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:  # type: ignore[override]
-        ctx.save_for_backward(left, right)
-        runs = len(left) if left.dim() == 3 else len(right)
-        lefts = left if left.dim() == 3 else [left] * runs
-        rights = right if right.dim() == 3 else [right] * runs
-        out = left.new_empty(runs, left.shape[-2], right.shape[-1])
-        for place, one, other in zip(out, lefts, rights, strict=True):
-            if starts_line(place):
-                torch.mm(aligned(one), aligned(other), out=place)
-            else:
-                place.copy_(aligned(one) @ aligned(other))
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
-        left, right = ctx.saved_tensors
-        to_left = matmul(grad, right.mT) if ctx.needs_input_grad[0] else None
-        to_right = matmul(left.mT, grad) if ctx.needs_input_grad[1] else None
-        return (
-            to_left.sum(0) if to_left is not None and left.dim() == 2 else to_left,
-            to_right.sum(0) if to_right is not None and right.dim() == 2 else to_right,
-        )
-
-
-def aligned(matrix: Tensor) -> Tensor:
-    """``matrix`` at the start of a cache line, copied there if need be.
-
-    BLAS chooses its kernel, and with it the rounding, by where a matrix starts in memory. A run on its
-    own starts on a cache line; a slice of a stack need not.
-    """
-    return matrix if starts_line(matrix) else matrix.clone(memory_format=torch.preserve_format)
-
-
-def starts_line(matrix: Tensor) -> bool:
-    return matrix.data_ptr() % 64 == 0
 
 
 def take_rows(x: Matrix, index: Tensor) -> Matrix:

@@ -30,7 +30,7 @@ def class_gradients(
         scores = model.logits(weights, view.inputs)[view.nodes]
         return F.cross_entropy(scores, view.y, reduction="none") @ share
 
-    return torch.func.jacrev(losses, chunk_size=together)(parameters)  # type: ignore[no-any-return]
+    return torch.func.jacrev(losses, chunk_size=together)(parameters)
 
 
 def linear_class_gradients(parameters: Parameters, design: Tensor, y: Tensor, classes: int) -> Gradients:

@@ -39,7 +39,7 @@ def pair_scores(
     """
     mean, variance = statistics if statistics is not None else (None, None)
     block = len(left) if rows is None else max(1, min(rows, len(left)))
-    return _PairScores.apply(left, right, weight, gamma, beta, out, mean, variance, block)
+    return _PairScores.apply(left, right, weight, gamma, beta, out, mean, variance, block)  # type: ignore[no-untyped-call]
 
 
 @torch.no_grad()
@@ -50,7 +50,7 @@ def pair_statistics(left: Tensor, right: Tensor, weight: Tensor, rows: int | Non
 
 class _PairScores(torch.autograd.Function):
     @staticmethod
-    def forward(  # type: ignore[override]  # noqa: PLR0917
+    def forward(  # noqa: PLR0917
         ctx: Any,
         left: Tensor,
         right: Tensor,
@@ -75,7 +75,7 @@ class _PairScores(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         left, right, weight, gamma, beta, out, mean, variance = ctx.saved_tensors
         scale, shift = _affine(gamma, beta, mean, variance)
         deviation = (variance + EPSILON).sqrt()
@@ -143,7 +143,7 @@ def _moments(layers: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
 
 def _where_active(slope: Tensor, activation: Tensor) -> Tensor:
     """The derivative before a ReLU, in place of the one after it: 0 where the ReLU is."""
-    return torch.ops.aten.threshold_backward.grad_input(slope, activation, 0, grad_input=slope)  # type: ignore[no-any-return]
+    return torch.ops.aten.threshold_backward.grad_input(slope, activation, 0, grad_input=slope)
 
 
 def _affine(gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:

@@ -76,8 +76,7 @@ def embed(task: Task, model: GCN, recipe: Recipe, embedding: Embedding) -> Tenso
     """
     with torch.enable_grad():
         trained = fit(model, task.train, None, classes=task.num_classes, seeds=[task.seed], recipe=recipe)
-    parameters = {key: tensor[0] for key, tensor in trained.parameters.items()}
-    inputs = task.train.inputs
+    (parameters,), inputs = trained.parameters, task.train.inputs
     if embedding == "output":
         return model.logits(parameters, inputs).log_softmax(-1).double().cpu()
     # All layers but the last are themselves a GCN, whose scores before the activation are the hidden layer's.

@@ -1,18 +1,30 @@
-"""Test models and backbones, one a file; adding a file registers it."""
+"""Test models and backbones, one per file; adding a file registers it.
+
+What is exported here is for users, who may also subclass :class:`Model`; the rest of the modules is internal.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from gcond.config import registry
 from gcond.errors import GcondError
+from gcond.models.appnp import APPNP
+from gcond.models.cheby import Cheby
+from gcond.models.gat import GAT
+from gcond.models.gcn import GCN
+from gcond.models.mlp import MLP
 from gcond.models.model import Model
+from gcond.models.sage import SAGE
+from gcond.models.sgc import SGC
+
+__all__ = ["APPNP", "GAT", "GCN", "MLP", "SAGE", "SGC", "Cheby", "Model", "available", "find", "resolve"]
 
 
 def available() -> dict[str, type[Model]]:
-    """Every model by name."""
-    return registry.discover(sys.modules[__name__], Model)  # type: ignore[type-abstract]
+    """Every registered model by name."""
+    return registry.discover(sys.modules[__name__], Model)
 
 
 def find(name: str) -> type[Model]:
@@ -20,11 +32,13 @@ def find(name: str) -> type[Model]:
     return registry.resolve("model", name, available())
 
 
-def resolve(models: str | Model | Sequence[str | Model]) -> list[Model]:
-    """The models that ``models`` names: one, several, ``"all"``, or models as they are."""
-    models = [models] if isinstance(models, str | Model) else models
-    if "all" in models:
-        models = sorted(available())
-    if not models:
-        raise GcondError(f"no model is named: choose among {', '.join(sorted(available()))}, or all")
-    return [model if isinstance(model, Model) else find(model)() for model in models]
+def resolve(models: str | Model | Iterable[str | Model]) -> list[Model]:
+    """The models that are meant: ``"all"``, a name, a model (one's own, too), or several of these names and models."""
+    if models == "all":
+        models = list(available())
+    elif isinstance(models, str) or not isinstance(models, Iterable):
+        models = [models]
+    found = [model if isinstance(model, Model) else find(model)() for model in models]
+    if not found:
+        raise GcondError(f"models={models!r} names no model: choose among {', '.join(available())}, or all")
+    return found

@@ -9,8 +9,8 @@ import torch
 from torch import Generator, Tensor
 
 from gcond.graph.inputs import Inputs
-from gcond.linalg.sparse import Operator, matmul
-from gcond.models.model import Dropout, Model, Parameters, add_bias, glorot
+from gcond.linalg.sparse import Operator
+from gcond.models.model import Dropout, Model, Parameters, glorot
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ class Cheby(Model):
         are propagated before they meet the weights, once.
         """
         weights = [parameters[f"weight{layer}.{k}"] for k in range(self.order)]
-        total = matmul(h, weights[0])
+        total = h @ weights[0]
         if self.order > 1:
             top = weights[-1]
-            spread = matmul(inputs.laplacian, matmul(h, top)) if layer else matmul(inputs.features("laplacian"), top)
-            following: Tensor | float = matmul(h, top) if self.order > 2 else 0.0
+            spread = inputs.laplacian @ (h @ top) if layer else inputs.features("laplacian") @ top
+            following: Tensor | float = h @ top if self.order > 2 else 0.0
             after: Tensor | float = 0.0
             for weight in weights[-2:0:-1]:
-                following, after = matmul(h, weight) + 2 * spread - after, following
-                spread = matmul(inputs.laplacian, following)
+                following, after = h @ weight + 2 * spread - after, following
+                spread = inputs.laplacian @ following
             total = total + spread - after
-        return add_bias(total, parameters[f"bias{layer}"])
+        return total + parameters[f"bias{layer}"]

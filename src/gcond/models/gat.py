@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from gcond.graph.inputs import Inputs
-from gcond.linalg.sparse import Operator, matmul
-from gcond.models.model import Activation, Dropout, Model, Parameters, add_bias, glorot
+from gcond.linalg.sparse import Operator
+from gcond.models.model import Activation, Dropout, Model, Parameters, glorot
 
 SLOPE = 0.2
 # Where at least this share of all pairs are edges, a full matrix of scores is quicker than a list of edges.
@@ -21,7 +21,7 @@ DENSE_FROM = 0.25
 
 @dataclass(frozen=True)
 class GAT(Model):
-    r"""Graph attention: every node weighs its neighbours and itself, once a head.
+    r"""Graph attention: every node weighs its neighbours and itself, once per head.
 
     .. math:: h_i' = σ\Big(\big\Vert_{m} \sum_j α^m_{ij} W_m h_j + b\Big), \quad
         α^m_{ij} = \mathrm{softmax}_j \, \mathrm{LeakyReLU}(t_m^⊤ W_m h_i + s_m^⊤ W_m h_j)
@@ -70,14 +70,9 @@ class GAT(Model):
 
     def _layer(self, layer: int, parameters: Parameters, inputs: Inputs, h: Operator) -> Tensor:
         attend = _attend_pairs if len(inputs.edges[0]) >= DENSE_FROM * inputs.num_nodes**2 else _attend_edges
-        z = matmul(h, parameters[f"weight{layer}"])
-        source, target = parameters[f"source{layer}"], parameters[f"target{layer}"]
-        if z.dim() == 2:
-            out = attend(z, source, target, inputs)
-        else:
-            # Run by run: its scores stay in cache, and its numbers do not depend on the others.
-            out = torch.stack([attend(*run, inputs) for run in zip(z, source, target, strict=True)])
-        return add_bias(out, parameters[f"bias{layer}"])
+        z = h @ parameters[f"weight{layer}"]
+        out = attend(z, parameters[f"source{layer}"], parameters[f"target{layer}"], inputs)
+        return out + parameters[f"bias{layer}"]
 
 
 def _attend_pairs(z: Tensor, source: Tensor, target: Tensor, inputs: Inputs) -> Tensor:

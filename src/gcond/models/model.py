@@ -1,25 +1,23 @@
-"""What every model is: a frozen description with functions, no state.
+"""The base of all models: a frozen description with functions and no state.
 
-Parameters are a plain dictionary of tensors, so that a training loop can stack several runs along a
-leading axis (one set of weights [R, …] for R seeds), and so that gradients with respect to them can be
-taken as a function. Every function here works with and without that axis.
+Parameters are a plain dictionary of tensors, so that gradients with respect to them can be taken as a function.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from gcond.graph.inputs import Chain, Inputs
-from gcond.linalg.sparse import Adjacency, Identity, Matrix, Operator, matmul
+from gcond.linalg.sparse import Adjacency, Identity, Matrix, Operator
 
 Parameters: TypeAlias = dict[str, Tensor]
 Dropout: TypeAlias = Callable[[Tensor], Tensor]
@@ -35,8 +33,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu6": F.relu6,
     "elu": F.elu,
 }
-# One IEEE operation a number: these round alike wherever in a tensor the number stands.
-EXACT = frozenset({"relu", "linear", "leakyrelu", "relu6"})
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Model(ABC):
     name: ClassVar[str]
     citation: ClassVar[str]
     recipe: ClassVar[Mapping[str, Any]] = {}
-    """Where training this model differs from the default :class:`gcond.training.fit.recipe.Recipe`."""
+    """Where training this model differs from the default :class:`gcond.training.Recipe`."""
 
     layers: int = 2
     """Layers with weights; 1 has no hidden layer."""
@@ -77,19 +73,30 @@ class Model(ABC):
 
     @abstractmethod
     def init(self, features: int, classes: int, generator: Generator) -> Parameters:
-        """Fresh weights of one run for ``features`` inputs and ``classes`` outputs."""
+        """Fresh weights for ``features`` inputs and ``classes`` outputs, on the CPU."""
 
     @abstractmethod
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
-        """Class scores [n, C], or [R, n, C] for stacked parameters."""
+        """Class scores [n, C]; ``dropout`` falls on hidden layers."""
+
+    @classmethod
+    def logits_together(
+        cls,
+        models: Sequence[Self],
+        parameters: Sequence[Parameters],
+        inputs: Inputs,
+        dropouts: Sequence[Dropout | None],
+    ) -> list[Tensor]:
+        """The class scores [n, C] of several models, each with weights of its own but of the same shapes.
+
+        One after the other here. A model whose work can be shared among them overrides this; whoever does must give
+        each model the same bits whichever stand beside it.
+        """
+        return [model.logits(one, inputs, drop) for model, one, drop in zip(models, parameters, dropouts, strict=True)]
 
     def activate(self, h: Tensor, dropout: Dropout | None = None) -> Tensor:
         """What happens between two layers: the activation σ, then dropout."""
-        function = ACTIVATIONS[self.activation]
-        # exp and its kin round differently in the body of a vector and in its tail, so a pass over a
-        # whole stack would let a run's numbers depend on where in it the run stands.
-        together = h.dim() == 2 or self.activation in EXACT
-        h = function(h) if together else torch.stack([function(run) for run in h])
+        h = ACTIVATIONS[self.activation](h)
         return dropout(h) if dropout else h
 
     def stack(
@@ -101,10 +108,10 @@ class Model(ABC):
         further layers, by default the identity.
         """
         operator = Identity() if operator is None else operator
-        h = add_bias(matmul(first, parameters["weight0"]), parameters["bias0"])
+        h = first @ parameters["weight0"] + parameters["bias0"]
         for layer in range(1, self.layers):
-            h = matmul(self.activate(h, dropout), parameters[f"weight{layer}"])
-            h = add_bias(matmul(operator, h), parameters[f"bias{layer}"])
+            h = self.activate(h, dropout) @ parameters[f"weight{layer}"]
+            h = operator @ h + parameters[f"bias{layer}"]
         return h
 
     def widths(self, features: int, classes: int) -> list[tuple[int, int]]:
@@ -126,8 +133,3 @@ def glorot(rows: int, columns: int, generator: Generator) -> Tensor:
     """Uniform on ±√(6 / (rows + columns)) (Glorot and Bengio, AISTATS 2010), as PyG initialises its layers."""
     bound = math.sqrt(6 / (rows + columns))
     return torch.empty(rows, columns).uniform_(-bound, bound, generator=generator)
-
-
-def add_bias(x: Tensor, bias: Tensor) -> Tensor:
-    """``x`` [n, k] + ``bias`` [k], or [R, n, k] + [R, k]."""
-    return x + bias.unsqueeze(-2)

@@ -8,8 +8,7 @@ from typing import ClassVar
 from torch import Generator, Tensor
 
 from gcond.graph.inputs import Inputs
-from gcond.linalg.sparse import matmul
-from gcond.models.model import Dropout, Model, Parameters, add_bias, glorot, linear_parameters
+from gcond.models.model import Dropout, Model, Parameters, glorot, linear_parameters
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,10 @@ class SAGE(Model):
         return parameters | {f"own{layer}": glorot(*width, generator) for layer, width in enumerate(widths)}
 
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
-        h = matmul(inputs.features("mean"), parameters["weight0"])
-        h = add_bias(h, parameters["bias0"]) + matmul(inputs.x, parameters["own0"])
+        h = inputs.features("mean") @ parameters["weight0"]
+        h = h + parameters["bias0"] + inputs.x @ parameters["own0"]
         for layer in range(1, self.layers):
             h = self.activate(h, dropout)
-            neighbours = matmul(inputs.mean, matmul(h, parameters[f"weight{layer}"]))
-            h = add_bias(neighbours, parameters[f"bias{layer}"]) + matmul(h, parameters[f"own{layer}"])
+            neighbours = inputs.mean @ (h @ parameters[f"weight{layer}"])
+            h = neighbours + parameters[f"bias{layer}"] + h @ parameters[f"own{layer}"]
         return h

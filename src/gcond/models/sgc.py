@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Generator, Tensor
 
 from gcond.graph.inputs import Chain, Inputs
-from gcond.linalg.sparse import Matrix, matmul
+from gcond.linalg.sparse import Matrix
 from gcond.models.model import Dropout, Model, Parameters, linear_parameters
 
 
@@ -54,5 +54,5 @@ class SGC(Model):
             return self.stack(parameters, inputs.features("gcn", self.hops), dropout)
         h = self.stack(parameters, inputs.x, dropout)
         for _ in range(self.hops):
-            h = matmul(inputs.gcn, h)
+            h = inputs.gcn @ h
         return h

@@ -1,1 +1,11 @@
-"""Training: one architecture or many of one shape, on one graph, from many seeds at once."""
+"""Training: a recipe, and the weights that come of following it from one seed or many.
+
+What is exported here is for users; the rest of the modules is internal.
+"""
+
+from __future__ import annotations
+
+from gcond.training.fit import Fit, accuracy, fit, predict
+from gcond.training.recipe import Recipe, recipe_for
+
+__all__ = ["Fit", "Recipe", "accuracy", "fit", "predict", "recipe_for"]

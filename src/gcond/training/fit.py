@@ -1,28 +1,31 @@
-"""Train one architecture on one graph, many seeds at once, or many architectures of one shape.
+"""Training of node classifiers on one graph, from one seed or many.
 
-The runs share everything but their weights, so they are stacked: parameters carry a leading axis of
-runs [R, …], one backward pass serves all, and what the weights do not touch (``ÂX``, the normalised
-adjacency) is computed once. A run's numbers do not depend on how many run beside it.
+Runs of one model are trained one after the other within each epoch. Stacking their weights into tensors [R, …] gave the
+same bits and was measured against that (Cora, one thread, CPU time, ten runs validated each epoch): on 70 nodes it was
+1.09 times as fast for a GCN, 1.08 for APPNP, 1.10 for GAT, and 1.29 for SGC, whose epochs cost least; so it is not done
+(benchmarks/README.md has the rest). Architectures of one shape *are* trained side by side where their model knows how
+to share work among them (:meth:`gcond.models.Model.logits_together`): 48 of APPNP are then about twice as fast.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from gcond.errors import DivergedError, GcondError
+from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.adam import Adam
-from gcond.linalg.sparse import aligned
-from gcond.models.model import Model, Parameters
+from gcond.models.model import Dropout, Model, Parameters
 from gcond.runtime.seeds import generator
-from gcond.training.architectures import Architectures, StackedDropout
 from gcond.training.recipe import Recipe
 
-# Above this, a stack of runs is no faster than one after the other (benchmarks/choices.py).
+# What the runs that are held at once may take, about; above it, training side by side is no faster (benchmarks/nas.py).
 STACK_BYTES = 64 * 2**20
 
 
@@ -30,8 +33,8 @@ STACK_BYTES = 64 * 2**20
 class Fit:
     """The selected weights of R runs."""
 
-    parameters: Parameters
-    """Each [R, …]."""
+    parameters: tuple[Parameters, ...]
+    """The weights of each run by name, as :meth:`gcond.models.Model.init` shapes them."""
     epoch: Tensor
     """int64 [R]: the epoch the weights are of, counted from 1."""
     val_accuracy: Tensor
@@ -39,7 +42,7 @@ class Fit:
 
 
 def fit(
-    model: Model | Architectures,
+    model: Model | Sequence[Model],
     train: LabelledView,
     val: LabelledView | None,
     *,
@@ -48,98 +51,125 @@ def fit(
     recipe: Recipe,
     on_epoch: Callable[[int], None] | None = None,
 ) -> Fit:
-    """Train one run a seed on ``train``; ``val`` chooses the epoch and is not needed for ``select="last"``.
+    """Train one run per seed on the m labelled nodes of ``train``, by full-batch Adam on the mean cross-entropy.
 
-    :class:`~gcond.training.architectures.Architectures` have a model a run, for as many seeds.
+    ``model`` is trained from every seed; a sequence has one model for each of them, which are trained side by side and
+    must be :func:`stackable`. ``val`` chooses the epoch whose weights are kept, and is not needed for
+    ``select="last"``. ``on_epoch(epoch)`` is called when all runs have finished an epoch. Neither the numbers of a run
+    nor their rounding depend on the runs beside it.
     """
-    device = train.y.device
+    models = [model] * len(seeds) if isinstance(model, Model) else model
+    first, device = models[0], train.y.device
     # No more of a large graph than what the labelled nodes' outputs depend on.
-    train = train.focus(model.reach, model.precomputed)
-    val = val.focus(model.reach, model.precomputed) if val is not None else None
-    initial = [model.init(train.inputs.num_features, classes, generator(seed, "weights")) for seed in seeds]
-    stacked = {key: torch.stack([run[key] for run in initial]).to(device) for key in initial[0]}
-    parameters = {key: tensor.requires_grad_() for key, tensor in stacked.items()}
-    dropout = StackedDropout(recipe.dropout, seeds, device) if recipe.dropout > 0 else None
-
-    choose = recipe.select == "best-validation"
-    if choose and val is None:
+    train = train.focus(first.reach, first.precomputed)
+    val = val.focus(first.reach, first.precomputed) if val is not None else None
+    judge = val if recipe.select == "best-validation" else None
+    if recipe.select == "best-validation" and judge is None:
         raise ValueError("the best validation epoch cannot be chosen without a validation view")
-    if choose and len(val.nodes) == 0:  # type: ignore[union-attr]
+    if judge and len(judge.nodes) == 0:
         raise GcondError("there is no validation node to choose the best epoch by: give some, or take the last epoch")
-    best = _Best(parameters, len(seeds), device)
     # Where both parts are computed on the same rows, the pass that trains epoch t + 1 starts with the very scores that
     # epoch t is validated by.
-    passed_on = choose and dropout is None and val is not None and val.inputs is train.inputs
+    passed_on = judge is not None and recipe.dropout == 0 and judge.inputs is train.inputs
 
-    optimiser = _StackedAdam(parameters, recipe, recipe.lr)
+    runs = [
+        _Run(one.init(train.inputs.num_features, classes, generator(seed, "weights")), seed, recipe, device)
+        for one, seed in zip(models, seeds, strict=True)
+    ]
+    batches = [[run] for run in runs] if isinstance(model, Model) else [runs]
     for epoch in range(1, recipe.epochs + 1):
-        if epoch - 1 == recipe.epochs // 2 and epoch > 1:
-            optimiser = _StackedAdam(parameters, recipe, recipe.lr / 10)
-        scores = model.logits(parameters, train.inputs, dropout)
-        if passed_on and epoch > 1 and recipe.looks(epoch - 1):
-            best.update(epoch - 1, _share(scores.detach()[:, val.nodes].argmax(-1), val))  # type: ignore[union-attr,arg-type]
-        optimiser.step(cross_entropy(scores[:, train.nodes], train.y).sum())
-        if choose and recipe.looks(epoch) and (not passed_on or epoch == recipe.epochs):
-            best.update(epoch, accuracy(model, parameters, val))  # type: ignore[arg-type]
+        for batch in batches:
+            weights = [run.weights for run in batch]
+            if epoch - 1 == recipe.epochs // 2 and epoch > 1:
+                for run in batch:
+                    run.start_adam(recipe.lr / 10)
+            scores = _logits(model, weights, train.inputs, [run.dropout for run in batch])
+            if judge and passed_on and epoch > 1 and recipe.looks(epoch - 1):
+                _judge(batch, epoch - 1, scores, judge)
+            _step(batch, torch.stack([cross_entropy(score[train.nodes], train.y) for score in scores]).sum())
+            if judge and recipe.looks(epoch) and (not passed_on or epoch == recipe.epochs):
+                with torch.no_grad():
+                    scores = _logits(model, weights, judge.inputs)
+                _judge(batch, epoch, scores, judge)
         if on_epoch:
             on_epoch(epoch)
-    if not all(bool(tensor.isfinite().all()) for tensor in parameters.values()):
-        raise DivergedError(f"training {model.name} diverged: use an lr below {recipe.lr:g}")
-    if choose:
-        return Fit(best.parameters, best.epoch, best.accuracy)
-    last = {key: tensor.detach() for key, tensor in parameters.items()}
-    unknown = torch.full_like(best.accuracy, torch.nan)
+    if not all(bool(tensor.isfinite().all()) for run in runs for tensor in run.weights.values()):
+        raise DivergedError(f"training {first.name} diverged: use an lr below {recipe.lr:g}")
+    if judge:
+        reached = torch.tensor([run.accuracy for run in runs], dtype=torch.float64, device=device)
+        return Fit(tuple(run.best for run in runs), torch.tensor([run.epoch for run in runs], device=device), reached)
+    last = tuple({key: tensor.detach() for key, tensor in run.weights.items()} for run in runs)
+    unknown = torch.full((len(runs),), torch.nan, dtype=torch.float64, device=device)
     final = unknown if val is None else accuracy(model, last, val)
-    return Fit(last, torch.full_like(best.epoch, recipe.epochs), final)
+    return Fit(last, torch.full((len(runs),), recipe.epochs, device=device), final)
 
 
-class _Best:
-    """Each run's weights of the first epoch with the highest validation accuracy so far."""
+class _Run:
+    """The weights of one run as they are, and those of the first epoch with the highest validation accuracy so far."""
 
-    def __init__(self, weights: Parameters, runs: int, device: torch.device) -> None:
-        self._weights = weights
-        self.parameters = {key: tensor.detach().clone() for key, tensor in weights.items()}
-        self.accuracy = torch.full((runs,), -1.0, dtype=torch.float64, device=device)
-        self.epoch = torch.zeros(runs, dtype=torch.long, device=device)
+    def __init__(self, initial: Parameters, seed: int, recipe: Recipe, device: torch.device) -> None:
+        self.weights = {key: tensor.to(device).requires_grad_() for key, tensor in initial.items()}
+        self.best = {key: tensor.detach().clone() for key, tensor in self.weights.items()}
+        self.accuracy = -1.0
+        self.epoch = 0
+        self.dropout: Dropout | None = None
+        if recipe.dropout > 0:
+            self.dropout = partial(_drop, recipe.dropout, generator(seed, "dropout", device))
+        self._decay = recipe.weight_decay
+        self.start_adam(recipe.lr)
 
-    def update(self, epoch: int, score: Tensor) -> None:
-        """Compare the weights as they are now, of ``epoch``, which reach ``score`` [R]."""
-        better = score > self.accuracy
-        for run in better.nonzero().flatten().tolist():
-            for key, tensor in self._weights.items():
-                self.parameters[key][run].copy_(tensor.detach()[run])
-        self.accuracy = torch.where(better, score, self.accuracy)
-        self.epoch = torch.where(better, epoch, self.epoch)
+    def start_adam(self, lr: float) -> None:
+        """Go on at rate ``lr``, with fresh moments."""
+        self.adam = Adam({key: tensor.detach() for key, tensor in self.weights.items()}, lr, self._decay)
+
+    def judge(self, epoch: int, accuracy: float) -> None:
+        """Keep the weights as they are now, of ``epoch``, if they are better than all before."""
+        if accuracy > self.accuracy:
+            self.accuracy, self.epoch = accuracy, epoch
+            for key, tensor in self.weights.items():
+                self.best[key].copy_(tensor.detach())
 
 
-def runs_together(model: Model, train: LabelledView, classes: int) -> int:
-    """How many runs to stack: as many as stay small, at least one.
+def _drop(rate: float, stream: Generator, x: Tensor) -> Tensor:
+    keep = torch.rand(x.shape, generator=stream, device=x.device) >= rate
+    return x * keep / (1 - rate)
 
-    A run holds its weights, their gradients and Adam's two moments, and its activations with their
-    gradients twice over. On a large graph that alone fills the caches, and stacking gains nothing.
-    """
-    weights = model.init(train.inputs.num_features, classes, generator(0, "size")).values()
-    rows = train.focus(model.reach, model.precomputed).inputs.num_nodes
-    numbers = 4 * sum(weight.numel() for weight in weights)
-    numbers += 4 * rows * sum(weight.shape[-1] for weight in weights if weight.dim() > 1)
-    return max(1, STACK_BYTES // (4 * numbers))
+
+def _step(batch: Sequence[_Run], loss: Tensor) -> None:
+    gradients = iter(torch.autograd.grad(loss, [tensor for run in batch for tensor in run.weights.values()]))
+    for run in batch:
+        run.adam.step({key: next(gradients) for key in run.weights})
+
+
+def _judge(batch: Sequence[_Run], epoch: int, scores: Sequence[Tensor], val: LabelledView) -> None:
+    for run, score in zip(batch, scores, strict=True):
+        run.judge(epoch, float(_share(score.detach()[val.nodes].argmax(-1), val)))
+
+
+def _logits(
+    model: Model | Sequence[Model],
+    parameters: Sequence[Parameters],
+    inputs: Inputs,
+    dropouts: Sequence[Dropout | None] | None = None,
+) -> list[Tensor]:
+    """Class scores [n, C] for each of ``parameters``, of one model or of one model each."""
+    dropouts = dropouts or [None] * len(parameters)
+    if isinstance(model, Model):
+        return [model.logits(one, inputs, drop) for one, drop in zip(parameters, dropouts, strict=True)]
+    return type(model[0]).logits_together(model, parameters, inputs, dropouts)
 
 
 @torch.no_grad()
-def accuracy(model: Model | Architectures, parameters: Parameters, view: LabelledView) -> Tensor:
-    """Share of the view's labelled nodes that are classified right, float64 [R]."""
+def predict(model: Model | Sequence[Model], parameters: Sequence[Parameters], view: LabelledView) -> Tensor:
+    """The class of each of the view's m labelled nodes by each of R sets of weights: int64 [R, m]."""
+    if isinstance(model, Model):  # one set at a time: all the scores of a large graph need not be held at once
+        return torch.stack([_logits(model, [one], view.inputs)[0][view.nodes].argmax(-1) for one in parameters])
+    return torch.stack([scores[view.nodes].argmax(-1) for scores in _logits(model, parameters, view.inputs)])
+
+
+def accuracy(model: Model | Sequence[Model], parameters: Sequence[Parameters], view: LabelledView) -> Tensor:
+    """The share of the view's labelled nodes that each of R sets of weights classifies right: float64 [R]."""
     return _share(predict(model, parameters, view), view)
-
-
-@torch.no_grad()
-def predict(model: Model | Architectures, parameters: Parameters, view: LabelledView) -> Tensor:
-    """The class of each of the view's labelled nodes, int64 [R, m]."""
-    if isinstance(model, Architectures):
-        return model.logits(parameters, view.inputs)[:, view.nodes].argmax(-1)
-    runs = len(next(iter(parameters.values())))
-    # Run by run: activations of a large graph stay in cache, where a stack of them would not.
-    singles = ({key: aligned(stack[run]) for key, stack in parameters.items()} for run in range(runs))
-    return torch.stack([model.logits(one, view.inputs)[view.nodes].argmax(-1) for one in singles])
 
 
 def _share(predicted: Tensor, view: LabelledView) -> Tensor:
@@ -147,29 +177,30 @@ def _share(predicted: Tensor, view: LabelledView) -> Tensor:
 
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
-    """Mean cross-entropy of each run: logits [R, m, C], and y [m] class ids or [m, C] soft rows, to [R]."""
+    """The mean cross-entropy of logits [m, C] against y, [m] class ids or [m, C] soft rows."""
     log_probability = logits.log_softmax(-1)
     if y.dim() == 2:
-        return -(y * log_probability).sum(-1).mean(-1)
-    index = y.expand(len(logits), -1).unsqueeze(-1)
-    return -log_probability.gather(-1, index).squeeze(-1).mean(-1)
+        return -(y * log_probability).sum(-1).mean()
+    return -log_probability.gather(-1, y.unsqueeze(-1)).squeeze(-1).mean()
 
 
-class _StackedAdam:
-    """Adam on stacked weights that treats every run's tensor as one of its own.
+def stackable(model: Model, features: int, classes: int) -> tuple[Any, ...]:
+    """What models that can be trained side by side share: their class, their weights' shapes and how far they look."""
+    # On the meta device nothing is drawn or stored: only shapes are asked for.
+    with torch.device("meta"):
+        weights = model.init(features, classes, None)  # type: ignore[arg-type]  # no generator on the meta device
+    shapes = tuple(sorted((key, tuple(weight.shape)) for key, weight in weights.items()))
+    return (model.name, model.reach, model.precomputed, shapes)
 
-    A vectorised pass over the whole stack would round a number differently in the body of a vector
-    and in its tail, so a run's numbers would depend on where in the stack it stands.
+
+def runs_together(model: Model, train: LabelledView, classes: int) -> int:
+    """How many runs to hold at once, at least one: as many as stay within :data:`STACK_BYTES`.
+
+    A run holds its weights, their gradients and Adam's two moments, and side by side with others also its activations
+    with their gradients twice over. On a large graph one run fills the caches alone.
     """
-
-    def __init__(self, parameters: Parameters, recipe: Recipe, lr: float) -> None:
-        self._weights = parameters
-        self._adam = Adam(_run_by_run({key: w.detach() for key, w in parameters.items()}), lr, recipe.weight_decay)
-
-    def step(self, loss: Tensor) -> None:
-        gradients = torch.autograd.grad(loss, list(self._weights.values()))
-        self._adam.step(_run_by_run(dict(zip(self._weights, gradients, strict=True))))
-
-
-def _run_by_run(stacks: Parameters) -> dict[str, Tensor]:
-    return {f"{key} {run}": tensor for key, stack in stacks.items() for run, tensor in enumerate(stack)}
+    weights = model.init(train.inputs.num_features, classes, generator(0, "size")).values()
+    rows = train.focus(model.reach, model.precomputed).inputs.num_nodes
+    numbers = 4 * sum(weight.numel() for weight in weights)
+    numbers += 4 * rows * sum(weight.shape[-1] for weight in weights if weight.dim() > 1)
+    return max(1, STACK_BYTES // (4 * numbers))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gcond.config import settings
-from gcond.models.model import Model
+
+if TYPE_CHECKING:
+    from gcond.models.model import Model
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Recipe:
         return epoch % self.validate_every == 0 or epoch == self.epochs
 
 
-def recipe_for(model: Model, given: Recipe | Mapping[str, Any] | None) -> Recipe:
+def recipe_for(model: Model, given: Recipe | Mapping[str, Any] | None = None) -> Recipe:
     """The recipe as given, or the model's own with what is given on top."""
     if isinstance(given, Recipe):
         return given
