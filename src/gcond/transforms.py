@@ -8,11 +8,10 @@ from typing import Any
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from gcond.graph import Setting
 from gcond.graph.budget import check_budget
-from gcond.graph.learning_setting import Setting
-from gcond.methods import method_for
+from gcond.methods import Method, method_for
 from gcond.methods.condense import DEFAULT_METHOD, condense
-from gcond.methods.method import Method
 
 
 class Condense(BaseTransform):

@@ -14,11 +14,11 @@ from cyclopts import CoercionError, Group, Parameter, Token
 
 from gcond.cli.voice import Voice
 from gcond.errors import GcondError
-from gcond.graph.learning_setting import Setting
+from gcond.graph import Setting
 
 if TYPE_CHECKING:
-    from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.condensed import CondensedGraph
+    from gcond.graph import SourceGraph
 
 _GROUP = Group("Options of every command", sort_key=9)
 

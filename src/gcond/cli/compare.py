@@ -28,8 +28,8 @@ from gcond.errors import GcondError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from gcond.methods.method import Method
-    from gcond.results.comparison import Comparison
+    from gcond.methods import Method
+    from gcond.results import Comparison
 
 
 def command(
@@ -68,7 +68,7 @@ def command(
     from gcond.config import settings
     from gcond.evaluation.compare import compare
     from gcond.runtime.files import make_folder
-    from gcond.training.recipe import Recipe
+    from gcond.training import Recipe
 
     for count, option in ((seeds, "--seeds"), (runs, "--runs")):
         if count < 1:

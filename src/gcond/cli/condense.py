@@ -24,7 +24,7 @@ from gcond.cli.common_options import (
 from gcond.cli.learning_options import NOT_WATCHING, Watching, learned_facts, structure_facts
 
 if TYPE_CHECKING:
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.graph import SourceGraph
 
 DEFAULT_METHOD = "gcond"
 
@@ -58,7 +58,8 @@ def command(
     With the paper's settings: gcond condense cora --nodes 70 --recipe cora
     """
     voice = common.start()
-    from gcond.graph.budget import budget_for, check_budget, parse_ratio
+    from gcond.graph import budget_for
+    from gcond.graph.budget import check_budget, parse_ratio
     from gcond.methods import method_for
     from gcond.reports.tables import facts, seconds, size
     from gcond.runtime.device import choose_device

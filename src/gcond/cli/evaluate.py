@@ -18,9 +18,8 @@ from gcond.reports.score_changes import changed
 
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
-    from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.condensed.score import Score
-    from gcond.models.model import Model
+    from gcond.condensed import CondensedGraph, Score
+    from gcond.models import Model
 
 _REPORTED = ("model", "mean", "std", "runs", "val_mean")
 
@@ -141,7 +140,7 @@ def _prepare(names: Sequence[str], assigned: Mapping[str, str]) -> tuple[list[Mo
     from gcond import models
     from gcond.config import settings
     from gcond.config.registry import suggest
-    from gcond.training.recipe import Recipe
+    from gcond.training import Recipe
 
     training = [field.name for field in dataclasses.fields(Recipe)]
     fields = {name: [field.name for field in dataclasses.fields(models.find(name))] for name in names}
@@ -184,7 +183,7 @@ def _check_places(condensed: Path | None, folder: Path | None) -> None:
 
 
 def _load_condensed(path: Path) -> CondensedGraph:
-    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.condensed import CondensedGraph
 
     return CondensedGraph.load(path)
 

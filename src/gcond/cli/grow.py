@@ -32,7 +32,7 @@ def command(
     For example: gcond grow cora-gcond-35.safetensors --on cora --nodes 70
     """
     voice = common.start()
-    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.condensed import CondensedGraph
     from gcond.methods.grow import grow, growable
     from gcond.reports.tables import facts, seconds
 

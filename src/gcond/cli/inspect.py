@@ -15,12 +15,10 @@ from gcond.reports.score_changes import changed
 
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
-    from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.condensed.provenance import Provenance
-    from gcond.condensed.score import Score
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.condensed import CondensedGraph, Provenance, Score
+    from gcond.graph import SourceGraph
     from gcond.graph.statistics import Statistics
-    from gcond.results.source_summary import SourceSummary
+    from gcond.results import SourceSummary
 
 
 def command(
@@ -34,8 +32,8 @@ def command(
 ) -> None:
     """Say what a file holds, where it comes from and how well it did."""
     voice = common.start()
-    from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.condensed import CondensedGraph
+    from gcond.graph import SourceGraph
     from gcond.runtime.tensor_file import read_metadata_kind
 
     if on is None and (setting is not None or directed):
@@ -86,7 +84,7 @@ def _show_source(file: Path, graph: SourceGraph, voice: Voice) -> None:
 
 def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | None, voice: Voice) -> None:
     from gcond.reports.tables import score_table, statistics_table
-    from gcond.results.source_summary import SourceSummary
+    from gcond.results import SourceSummary
 
     provenance, found = graph.provenance, graph.statistics
     remembered = SourceSummary.remembered(provenance) if provenance is not None else None
@@ -111,7 +109,7 @@ def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | Non
 
 def _counts(original: Statistics | SourceSummary | None) -> dict[str, Any] | None:
     """The source's statistics; as many as the file remembers where the source itself is not at hand."""
-    from gcond.results.source_summary import SourceSummary
+    from gcond.results import SourceSummary
 
     if not isinstance(original, SourceSummary):
         return original.to_json() if original is not None else None

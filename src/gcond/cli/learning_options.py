@@ -17,8 +17,7 @@ from gcond.errors import GcondError
 if TYPE_CHECKING:
     from gcond.callbacks import Callback
     from gcond.cli.voice import Voice
-    from gcond.condensed.condensed_graph import CondensedGraph
-    from gcond.condensed.provenance import Provenance
+    from gcond.condensed import CondensedGraph, Provenance
 
 _GROUP = Group(
     "Options of methods that learn",

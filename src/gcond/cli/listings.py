@@ -13,8 +13,8 @@ from gcond.cli.common_options import DEFAULTS, Common
 
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
-    from gcond.methods.method import Method
-    from gcond.models.model import Model
+    from gcond.methods import Method
+    from gcond.models import Model
 
 
 def methods(

@@ -22,7 +22,7 @@ from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
-    from gcond.results.search import Search
+    from gcond.results import Search
 
 GridOption = Annotated[
     tuple[str, ...],
@@ -68,12 +68,12 @@ def command(
     A search that was stopped goes on when the same command is started again.
     """
     voice = common.start()
-    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.condensed import CondensedGraph
     from gcond.evaluation.nas.search import recipes, search
     from gcond.evaluation.nas.search_space import space
     from gcond.reports.comparison_table import failure_lines
     from gcond.reports.search_table import search_tables
-    from gcond.results.run_folder import RunFolder
+    from gcond.results import RunFolder
     from gcond.runtime.files import make_folder
 
     if runs < 1:

@@ -224,7 +224,7 @@ def _check_targets(plan: list[_Planned]) -> None:
 
 
 def _of_run(path: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]]]:
-    from gcond.results.run_folder import RunFolder
+    from gcond.results import RunFolder
 
     folder = RunFolder(path)
 
@@ -252,7 +252,7 @@ def _there(found: T | None, path: Path, kind: str) -> T:
 
 
 def _of_file(path: Path, asked: _Asked, common: Common, voice: Voice) -> list[tuple[str, Callable[[], Figure]]]:
-    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.condensed import CondensedGraph
     from gcond.reports.display_names import with_class_names
 
     small = CondensedGraph.load(path)

@@ -12,7 +12,7 @@ from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.graph import SourceGraph
     from gcond.reports.page import PageRun
 
 

@@ -14,7 +14,7 @@ from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
-    from gcond.results.reproduction import Reproduction
+    from gcond.results import Reproduction
 
 
 def command(

@@ -3,5 +3,6 @@
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Provenance
 from gcond.condensed.score import Score
+from gcond.condensed.task import Task
 
-__all__ = ["CondensedGraph", "Provenance", "Score"]
+__all__ = ["CondensedGraph", "Provenance", "Score", "Task"]

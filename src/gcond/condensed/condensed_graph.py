@@ -15,9 +15,8 @@ from torch import Tensor
 from gcond.condensed.provenance import Provenance
 from gcond.condensed.score import Score
 from gcond.errors import GcondError
+from gcond.graph import Inputs, LabelledView
 from gcond.graph.features import compact
-from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import LabelledView
 from gcond.graph.statistics import LIGHTEST_EDGE, Statistics, density, edge_homophily, is_symmetric
 from gcond.linalg.sparse import Identity
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # pydantic takes the standard one from 
 
 from gcond.condensed.score import Score
 from gcond.errors import GcondError
-from gcond.graph.learning_setting import Setting
+from gcond.graph import Setting
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 

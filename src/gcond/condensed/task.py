@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from gcond.graph.labelled_view import LabelledView
+from gcond.graph import LabelledView
 from gcond.runtime.stopwatch import Stopwatch
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gcond.data.mirrors import RawFile, data_folder, locate
 from gcond.errors import GcondError
-from gcond.graph.learning_setting import Setting
+from gcond.graph import Setting
 
 if TYPE_CHECKING:
     from gcond.data.synthetic_graphs import Synthetic

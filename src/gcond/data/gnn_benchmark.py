@@ -14,8 +14,9 @@ from gcond.data.npz_archive import Archive, edges_of
 from gcond.data.request import Request
 from gcond.data.splits import Split, per_class
 from gcond.errors import GcondError
+from gcond.graph import SourceGraph
 from gcond.graph.features import row_normalise
-from gcond.graph.source_graph import PARTS, SourceGraph
+from gcond.graph.source_graph import PARTS
 from gcond.graph.validation import class_ids
 from gcond.linalg.sparse import Matrix, SparseMatrix
 

@@ -20,8 +20,8 @@ from gcond.data.request import Request
 from gcond.data.size_check import require_memory
 from gcond.data.splits import Split
 from gcond.errors import GcondError
+from gcond.graph import SourceGraph
 from gcond.graph.features import standardise
-from gcond.graph.source_graph import SourceGraph
 
 ROLES = {"train": "tr", "val": "va", "test": "te"}
 BLOCK = 16384

@@ -12,7 +12,8 @@ from gcond.data.npz_archive import Archive
 from gcond.data.request import Request
 from gcond.data.splits import Split
 from gcond.errors import GcondError
-from gcond.graph.source_graph import PARTS, SourceGraph
+from gcond.graph import SourceGraph
+from gcond.graph.source_graph import PARTS
 
 
 def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:

@@ -14,12 +14,13 @@ from gcond.data.catalogue import DATASETS
 from gcond.data.mirrors import fetch
 from gcond.data.request import Request
 from gcond.errors import GcondError
-from gcond.graph.learning_setting import SETTINGS, Setting
+from gcond.graph import Setting
+from gcond.graph.learning_setting import SETTINGS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.graph import SourceGraph
 
 SYNTHETIC = "synthetic:"
 FORMS = (
@@ -74,7 +75,7 @@ def load(
 
 
 def _from_object(source: Any, setting: Setting | None, directed: bool, seed: int) -> SourceGraph:
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.graph import SourceGraph
 
     if isinstance(source, SourceGraph):
         return _as_asked(source, setting, directed)
@@ -136,7 +137,7 @@ def _from_folder(folder: Path, request: Request) -> SourceGraph:
 
 def _from_safetensors(path: Path, request: Request) -> SourceGraph:
     from gcond.data.size_check import require_memory
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.graph import SourceGraph
     from gcond.runtime.tensor_file import read_metadata_kind
 
     if read_metadata_kind(path) == "condensed":

@@ -14,8 +14,8 @@ import torch
 
 from gcond.data.request import Request
 from gcond.data.splits import Split
+from gcond.graph import SourceGraph
 from gcond.graph.features import row_normalise
-from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.sparse import SparseMatrix
 
 VALIDATION = 500

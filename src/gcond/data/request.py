@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gcond.graph.learning_setting import Setting
+from gcond.graph import Setting
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from gcond.config.settings import build
 from gcond.data.request import Request
 from gcond.data.size_check import require_memory
 from gcond.errors import GcondError
-from gcond.graph.learning_setting import Setting
+from gcond.graph import Setting
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from gcond.graph import SourceGraph
     from gcond.graph.features import FeatureTransform
-    from gcond.graph.source_graph import SourceGraph
     from gcond.linalg.sparse import Matrix
 
 BLOCK = 8192
@@ -142,7 +142,7 @@ def load(text: str, request: Request) -> SourceGraph:
     import torch
 
     from gcond.data.splits import Split
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.graph import SourceGraph
 
     spec = parse(text)
     dense = spec.features if spec.kind == "gaussian" else 3 * spec.words

@@ -21,7 +21,8 @@ from gcond.data.size_check import require_memory
 from gcond.data.splits import Split, per_class
 from gcond.data.table_file import KINDS, Table, first_line, first_true, is_numeric, read_table
 from gcond.errors import GcondError
-from gcond.graph.source_graph import PARTS, SourceGraph
+from gcond.graph import SourceGraph
+from gcond.graph.source_graph import PARTS
 
 if TYPE_CHECKING:
     import pyarrow

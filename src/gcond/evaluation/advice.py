@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gcond.results.comparison import WHOLE, Comparison, Line
-from gcond.results.source_summary import SourceSummary
+from gcond.results import WHOLE, Comparison, Line, SourceSummary
 
 # Below this share of the whole graph's accuracy a condensed graph is no stand-in for it.
 GOOD_SHARE = 0.95

@@ -10,29 +10,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
 from gcond.evaluation.evaluate import asked_recipe, check_fit, deviation
-from gcond.graph.budget import budget_for
-from gcond.graph.source_graph import SourceGraph
-from gcond.jobs.condensation import Condensation
-from gcond.jobs.runner import Runner
-from gcond.jobs.training_job import ORIGINAL, TrainingJob, training_seeds
+from gcond.graph import SourceGraph, budget_for
+from gcond.jobs import ORIGINAL, Condensation, Runner, TrainingJob, training_seeds
+from gcond.methods import Method
 from gcond.methods import resolve as resolve_methods
-from gcond.methods.method import Method
+from gcond.models import Model
 from gcond.models import resolve as resolve_models
-from gcond.models.model import Model
-from gcond.results.comparison import WHOLE, Comparison, Line
-from gcond.results.run_folder import RunFolder
-from gcond.results.source_summary import SourceSummary
-from gcond.results.trial import Trial
-from gcond.runtime.engines.engine import Engine
-from gcond.runtime.engines.local import LocalEngine
+from gcond.results import WHOLE, Comparison, Line, RunFolder, SourceSummary, Trial
+from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.tick import Tick
-from gcond.training.recipe import Recipe
+from gcond.training import Recipe
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -10,24 +10,19 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.score import Score
+from gcond.condensed import CondensedGraph, Score
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
-from gcond.graph.source_graph import SourceGraph
-from gcond.jobs.runner import Runner
-from gcond.jobs.training_job import ORIGINAL, TrainingJob
-from gcond.models import resolve
-from gcond.models.model import Model
-from gcond.results.run_folder import RunFolder
-from gcond.results.trial import Trial
+from gcond.graph import SourceGraph
+from gcond.jobs import ORIGINAL, Runner, TrainingJob
+from gcond.models import Model, resolve
+from gcond.results import RunFolder, Trial
 from gcond.runtime.device import choose_device
-from gcond.runtime.engines.engine import Engine
-from gcond.runtime.engines.local import LocalEngine
+from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.tensor_file import read_metadata_kind
 from gcond.runtime.tick import Tick
-from gcond.training.recipe import Recipe, recipe_for
+from gcond.training import Recipe, recipe_for
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

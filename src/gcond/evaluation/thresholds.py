@@ -7,20 +7,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import check_fit, deviation, working
-from gcond.graph.source_graph import SourceGraph
-from gcond.jobs.runner import Runner
-from gcond.jobs.training_job import TrainingJob
+from gcond.graph import SourceGraph
+from gcond.jobs import Runner, TrainingJob
 from gcond.matching.sparsification import lowest_threshold, shipped_delta, thresholded, unthresholded
-from gcond.models import resolve
-from gcond.models.model import Model
-from gcond.results.run_folder import RunFolder
-from gcond.results.threshold import ThresholdPoint
-from gcond.runtime.engines.engine import Engine
+from gcond.models import Model, resolve
+from gcond.results import RunFolder, ThresholdPoint
+from gcond.runtime.engines import Engine
 from gcond.runtime.tick import Tick
-from gcond.training.recipe import Recipe, recipe_for
+from gcond.training import Recipe, recipe_for
 
 DELTAS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """The paper's (appendix, effect of the threshold)."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gcond.graph.budget import Budget as Budget
+    from gcond.graph.budget import budget_for as budget_for
     from gcond.graph.inputs import Inputs as Inputs
     from gcond.graph.labelled_view import LabelledView as LabelledView
     from gcond.graph.learning_setting import Setting as Setting
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Budget": "budget",
+    "budget_for": "budget",
     "Inputs": "inputs",
     "LabelledView": "labelled_view",
     "Setting": "learning_setting",

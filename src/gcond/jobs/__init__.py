@@ -2,6 +2,6 @@
 
 from gcond.jobs.condensation import Condensation
 from gcond.jobs.runner import Runner
-from gcond.jobs.training_job import TrainingJob, training_seeds
+from gcond.jobs.training_job import ORIGINAL, TrainingJob, training_seeds
 
-__all__ = ["Condensation", "Runner", "TrainingJob", "training_seeds"]
+__all__ = ["ORIGINAL", "Condensation", "Runner", "TrainingJob", "training_seeds"]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gcond.callbacks.checkpoint import Checkpoint, checkpoint_of
-from gcond.callbacks.progress import Progress
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.callbacks import Checkpoint, Progress
+from gcond.callbacks.checkpoint import checkpoint_of
+from gcond.condensed import CondensedGraph
 from gcond.config import settings
-from gcond.graph.budget import Budget
-from gcond.graph.source_graph import SourceGraph
+from gcond.graph import Budget, SourceGraph
 from gcond.matching.callback import Callback
-from gcond.methods.method import Method
+from gcond.methods import Method
 from gcond.runtime.device import choose_device
-from gcond.runtime.engines.engine import Tell
+from gcond.runtime.engines import Tell
 from gcond.runtime.memory import reset_peak_rss
 
 

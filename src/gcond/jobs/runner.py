@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
 from gcond.callbacks.checkpoint import checkpoint_of
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
-from gcond.graph.source_graph import SourceGraph
+from gcond.graph import SourceGraph
 from gcond.jobs.condensation import Condensation, Making, condense
 from gcond.jobs.training_job import (
     Batch,
@@ -22,10 +22,8 @@ from gcond.jobs.training_job import (
     time_together,
     train,
 )
-from gcond.results.failure import Failure
-from gcond.results.run_folder import RunFolder
-from gcond.results.trial import Timing, Trial
-from gcond.runtime.engines.engine import Engine, Work
+from gcond.results import Failure, RunFolder, Timing, Trial
+from gcond.runtime.engines import Engine, Work
 from gcond.runtime.tick import Tick, ignore
 
 # Between two looks at what another process has claimed and not finished.

@@ -8,18 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from gcond import __version__
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.config import settings
 from gcond.errors import DivergedError
-from gcond.graph.labelled_view import LabelledView
-from gcond.graph.source_graph import SourceGraph
-from gcond.models.model import Model
-from gcond.results.failure import Failure
-from gcond.results.trial import Trial, trial_key
+from gcond.graph import LabelledView, SourceGraph
+from gcond.models import Model
+from gcond.results import Failure, Trial
+from gcond.results.trial import trial_key
 from gcond.runtime.device import choose_device
-from gcond.runtime.engines.engine import Tell
-from gcond.training.fit import accuracy, fit, runs_together, stackable
-from gcond.training.recipe import Recipe
+from gcond.runtime.engines import Tell
+from gcond.training import Recipe, accuracy, fit
+from gcond.training.fit import runs_together, stackable
 
 # What is trained on where nothing is condensed, in words.
 ORIGINAL = "the whole graph"

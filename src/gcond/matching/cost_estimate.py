@@ -6,9 +6,9 @@ the truer measure, but a run that decided anything by the clock would not give t
 
 from __future__ import annotations
 
-from gcond.graph.labelled_view import LabelledView
+from gcond.graph import LabelledView
 from gcond.linalg.sparse import SparseMatrix
-from gcond.models.model import Model
+from gcond.models import Model
 from gcond.runtime.seeds import generator
 
 OVERHEAD = 8_000_000

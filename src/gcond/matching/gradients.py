@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gcond.graph.labelled_view import LabelledView
+from gcond.graph import LabelledView
 from gcond.matching.distance import Gradients
-from gcond.models.model import Model, Parameters
+from gcond.models import Model
+from gcond.models.model import Parameters
 
 
 def class_gradients(

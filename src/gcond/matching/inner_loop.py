@@ -6,10 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gcond.graph.labelled_view import LabelledView
+from gcond.graph import LabelledView
 from gcond.linalg.adam import Adam
 from gcond.matching.gradients import linear_error
-from gcond.models.model import Model, Parameters
+from gcond.models import Model
+from gcond.models.model import Parameters
 
 
 def train_backbone(

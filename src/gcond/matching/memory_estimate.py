@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import torch
 
-from gcond.condensed.task import Task
+from gcond.condensed import Task
 from gcond.errors import GcondError
-from gcond.graph.inputs import Inputs
+from gcond.graph import Inputs
 from gcond.linalg.sparse import SparseMatrix
 from gcond.matching.structure import Structure
-from gcond.models.model import Model
+from gcond.models import Model
 from gcond.runtime.memory import available_bytes, hand_back
 from gcond.runtime.seeds import generator
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gcond.errors import DivergedError, GcondError
-from gcond.graph.labelled_view import LabelledView
+from gcond.graph import LabelledView
 from gcond.matching.cost_estimate import BACKWARD, step_work
-from gcond.models.gcn import GCN
-from gcond.models.model import Model
-from gcond.training.fit import fit
-from gcond.training.recipe import Recipe
+from gcond.models import GCN, Model
+from gcond.training import Recipe, fit
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from gcond.graph.inputs import Chain, Inputs
-from gcond.graph.labelled_view import LabelledView
+from gcond.graph import Inputs, LabelledView
+from gcond.graph.inputs import Chain
 from gcond.graph.sampling import Fanout, sample
 from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.cost_estimate import BACKWARD, OVERHEAD, step_work
 from gcond.matching.distance import Gradients
 from gcond.matching.gradients import class_gradients, linear_class_gradients
-from gcond.models.model import Model, Parameters
+from gcond.models import Model
+from gcond.models.model import Parameters
 from gcond.runtime.seeds import generator
 
 Sampling = Literal["auto", "never", "always"]

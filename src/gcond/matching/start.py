@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gcond.condensed.task import Task
+from gcond.condensed import Task
 from gcond.linalg.covering import spread
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.runtime.seeds import generator

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import LabelledView
+from gcond.condensed import CondensedGraph
+from gcond.graph import Inputs, LabelledView
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.cost_estimate import OVERHEAD

@@ -29,6 +29,7 @@ __all__ = [
     "Random",
     "available",
     "find",
+    "method_for",
     "resolve",
 ]
 

@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.task import Task
+from gcond.condensed import CondensedGraph, Task
 from gcond.graph.contraction import coarsen_by_heavy_edges, coarsen_by_variation, contract, smooth_signals
 from gcond.linalg.sparse import Matrix, SparseMatrix
 from gcond.matching.callback import Callback

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond.callbacks.checkpoint import Checkpoint
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.callbacks import Checkpoint
+from gcond.condensed import CondensedGraph
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
-from gcond.graph.budget import budget_for
-from gcond.graph.learning_setting import Setting
-from gcond.graph.source_graph import SourceGraph
+from gcond.graph import Setting, SourceGraph, budget_for
 from gcond.matching.callback import Callback
 from gcond.methods import method_for
 from gcond.methods.method import Method

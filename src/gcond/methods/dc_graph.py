@@ -7,9 +7,8 @@ from typing import ClassVar, Literal
 
 import torch
 
-from gcond.condensed.task import Task
-from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import LabelledView
+from gcond.condensed import Task
+from gcond.graph import Inputs, LabelledView
 from gcond.linalg.sparse import Identity, take_rows
 from gcond.matching.start import Init
 from gcond.matching.structure import NoStructure, Structure

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from gcond.condensed.task import Task
+from gcond.condensed import Task
 from gcond.linalg.sparse import Adjacency, SparseMatrix
 from gcond.matching.schedule import Order, Schedule
 from gcond.matching.sparsification import sparsify

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from gcond.condensed.task import Task
+from gcond.condensed import Task
 from gcond.matching.start import Init
 from gcond.matching.structure import NoStructure, Structure
 from gcond.methods.gradient_matching import GradientMatching

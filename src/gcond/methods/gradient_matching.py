@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from gcond import models
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.task import Task
+from gcond.condensed import CondensedGraph, Task
 from gcond.config import settings
 from gcond.errors import DivergedError
-from gcond.graph.labelled_view import LabelledView
+from gcond.graph import LabelledView
 from gcond.graph.sampling import Fanout
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency
@@ -33,7 +32,7 @@ from gcond.matching.start import HOPS, Init, initial_features, root_mean_square
 from gcond.matching.structure import Structure
 from gcond.matching.synthetic import NotFiniteError, Rates, Synthetic
 from gcond.methods.method import Method
-from gcond.models.model import Model
+from gcond.models import Model
 from gcond.runtime.memory import parse_bytes
 from gcond.runtime.seeds import generator
 

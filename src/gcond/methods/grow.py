@@ -13,14 +13,12 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from gcond import methods
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.provenance import Provenance
-from gcond.condensed.task import Task
+from gcond.condensed import CondensedGraph, Provenance, Task
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
-from gcond.graph.budget import budget_for, nodes_per_class
-from gcond.graph.source_graph import SourceGraph
+from gcond.graph import SourceGraph, budget_for
+from gcond.graph.budget import nodes_per_class
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.callback import Callback
 from gcond.matching.start import Init, initial_features

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from gcond import __version__
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.provenance import Cost, Provenance
-from gcond.condensed.task import Notes, Task
+from gcond.condensed import CondensedGraph, Provenance, Task
+from gcond.condensed.provenance import Cost
+from gcond.condensed.task import Notes
 from gcond.config.settings import as_dict
-from gcond.graph.budget import Budget, nodes_per_class
-from gcond.graph.source_graph import SourceGraph
+from gcond.graph import Budget, SourceGraph
+from gcond.graph.budget import nodes_per_class
 from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.callback import Callback
 from gcond.runtime.memory import peak_rss_mb

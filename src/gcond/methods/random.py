@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.task import Task
+from gcond.condensed import CondensedGraph, Task
 from gcond.matching.callback import Callback
 from gcond.methods.method import Method, induced_subgraph
 from gcond.runtime.seeds import generator

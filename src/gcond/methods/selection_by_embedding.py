@@ -10,13 +10,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.task import Task
+from gcond.condensed import CondensedGraph, Task
 from gcond.matching.callback import Callback
 from gcond.methods.method import Method, induced_subgraph
-from gcond.models.gcn import GCN
-from gcond.training.fit import fit
-from gcond.training.recipe import Recipe
+from gcond.models import GCN
+from gcond.training import Recipe, fit
 
 Embedding = Literal["output", "hidden"]
 

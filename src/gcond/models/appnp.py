@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Generator, Tensor
 
-from gcond.graph.inputs import Inputs
+from gcond.graph import Inputs
 from gcond.linalg.sparse import Identity, Matrix, SparseMatrix
 from gcond.models.model import Dropout, Model, Parameters, linear_parameters
 

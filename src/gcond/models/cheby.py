@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from gcond.graph.inputs import Inputs
+from gcond.graph import Inputs
 from gcond.linalg.sparse import Operator
 from gcond.models.model import Dropout, Model, Parameters, glorot
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from gcond.graph.inputs import Inputs
+from gcond.graph import Inputs
 from gcond.linalg.sparse import Operator
 from gcond.models.model import Activation, Dropout, Model, Parameters, glorot
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from gcond.graph.inputs import Inputs
+from gcond.graph import Inputs
 from gcond.models.model import Dropout, Model, Parameters, linear_parameters
 
 

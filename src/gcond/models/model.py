@@ -16,7 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from gcond.graph.inputs import Chain, Inputs
+from gcond.graph import Inputs
+from gcond.graph.inputs import Chain
 from gcond.linalg.sparse import Adjacency, Identity, Matrix, Operator
 
 Parameters: TypeAlias = dict[str, Tensor]

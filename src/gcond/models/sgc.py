@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from gcond.graph.inputs import Chain, Inputs
+from gcond.graph import Inputs
+from gcond.graph.inputs import Chain
 from gcond.linalg.sparse import Matrix
 from gcond.models.model import Dropout, Model, Parameters, linear_parameters
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gcond.reports.tables import MISSING, Table, accuracy, count, percent, seconds, size
-from gcond.results.comparison import Comparison, Line
-from gcond.results.failure import Failure
+from gcond.results import Comparison, Failure, Line
 
 MARKS = {"best": "●", "tied": "○", "": ""}
 _LEGEND = "● best of its budget"

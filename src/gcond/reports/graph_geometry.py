@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 
 
 def joined_pairs(small: CondensedGraph) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

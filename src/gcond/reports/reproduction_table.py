@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gcond.reports.tables import MISSING, Table
-from gcond.results.reproduction import Figure, ReproducedRow, Reproduction
+from gcond.results import Figure, ReproducedRow, Reproduction
 
 
 def reproduction_table(found: Reproduction) -> Table:

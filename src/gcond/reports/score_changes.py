@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gcond.condensed.score import Score
-    from gcond.results.comparison import Comparison, Line
+    from gcond.condensed import Score
+    from gcond.results import Comparison, Line
 
 
 def changed(score: Score) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def _usual(model: str) -> dict[str, Any]:
     """Every setting of ``model`` and of its training; none for a model that is not known here."""
     from gcond import models
     from gcond.config import settings
-    from gcond.training.recipe import Recipe
+    from gcond.training import Recipe
 
     cls = models.available().get(model)
     return {} if cls is None else settings.as_dict(cls()) | settings.as_dict(Recipe(**cls.recipe))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gcond.reports.tables import MISSING, Table, accuracy, assignments, facts, percent, seconds
-from gcond.results.search import SIDES, Search
+from gcond.results import SIDES, Search
 
 
 def search_tables(search: Search, wrote: str = "") -> tuple[Table, Table]:

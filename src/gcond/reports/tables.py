@@ -12,8 +12,8 @@ from gcond.graph.statistics import Statistics
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from gcond.condensed.score import Score
-    from gcond.results.source_summary import SourceSummary
+    from gcond.condensed import Score
+    from gcond.results import SourceSummary
 
 MISSING = "–"
 

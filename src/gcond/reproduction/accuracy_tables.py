@@ -7,21 +7,18 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.evaluation.thresholds import DELTAS
-from gcond.graph.budget import budget_for
-from gcond.jobs.condensation import Condensation
-from gcond.jobs.training_job import TrainingJob, training_seeds
+from gcond.graph import budget_for
+from gcond.jobs import Condensation, TrainingJob, training_seeds
 from gcond.matching.sparsification import thresholded
-from gcond.methods.method import Method
+from gcond.methods import Method
+from gcond.models import GCN, SGC, Model
 from gcond.models import find as find_model
-from gcond.models.gcn import GCN
-from gcond.models.model import Model
-from gcond.models.sgc import SGC
 from gcond.reproduction.experiment_setup import ExperimentSetup
 from gcond.reproduction.paper import figure, spelling
-from gcond.results.reproduction import Figure, ReproducedRow
-from gcond.training.recipe import recipe_for
+from gcond.results import Figure, ReproducedRow
+from gcond.training import recipe_for
 
 METHODS = ("random", "herding", "k-center", "coarsening", "dc-graph", "gcond-x", "gcond")
 LEARNED = ("dc-graph", "gcond-x", "gcond")

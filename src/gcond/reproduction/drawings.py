@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gcond.evaluation.thresholds import DELTAS
-from gcond.results.reproduction import ReproducedRow, Reproduction
-from gcond.results.run_folder import RunFolder
-from gcond.results.threshold import ThresholdPoint
+from gcond.results import ReproducedRow, Reproduction, RunFolder, ThresholdPoint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,18 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.graph.budget import budget_for
-from gcond.graph.source_graph import SourceGraph
-from gcond.jobs.condensation import Condensation
-from gcond.jobs.runner import Runner
-from gcond.methods import find, method_for
+from gcond.condensed import CondensedGraph
+from gcond.graph import SourceGraph, budget_for
+from gcond.jobs import Condensation, Runner
+from gcond.methods import Method, find, method_for
 from gcond.methods import recipe_file as recipes
-from gcond.methods.method import Method
 from gcond.methods.recipe_file import RecipeFile
-from gcond.results.failure import Failure
-from gcond.results.run_folder import RunFolder
-from gcond.runtime.engines.engine import Engine
+from gcond.results import Failure, RunFolder
+from gcond.runtime.engines import Engine
 from gcond.runtime.tick import Tick
 
 Settings = Literal["gcond", "paper"]

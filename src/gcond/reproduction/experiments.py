@@ -9,7 +9,7 @@ from gcond.reproduction import accuracy_tables as accuracy
 from gcond.reproduction import other_tables as others
 from gcond.reproduction.experiment_setup import ExperimentSetup
 from gcond.reproduction.paper import tables
-from gcond.results.reproduction import ReproducedRow
+from gcond.results import ReproducedRow
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.evaluation.nas.search import search
 from gcond.graph.statistics import Statistics
 from gcond.reproduction.accuracy_tables import Cell, measure
 from gcond.reproduction.experiment_setup import ExperimentSetup
 from gcond.reproduction.paper import figure, tables
-from gcond.results.reproduction import Figure, ReproducedRow
-from gcond.results.search import Search, Side
+from gcond.results import Figure, ReproducedRow, Search, Side
 
 EPOCHS = 50
 """How many the paper's running times are of."""

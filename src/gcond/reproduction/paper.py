@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from gcond.results.reproduction import Figure
+from gcond.results import Figure
 
 
 def figure(*path: str | int) -> Figure | None:

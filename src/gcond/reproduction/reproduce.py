@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gcond.graph.source_graph import SourceGraph
+from gcond.graph import SourceGraph
 from gcond.reports.reproduction_table import reproduction_table
 from gcond.reproduction.experiment_setup import FULL, ExperimentSetup, Scale, Settings
 from gcond.reproduction.experiments import EXPERIMENTS
-from gcond.results.failure import Failure
-from gcond.results.reproduction import ReproducedRow, Reproduction
-from gcond.runtime.engines.engine import Engine
+from gcond.results import Failure, ReproducedRow, Reproduction
+from gcond.runtime.engines import Engine
 from gcond.runtime.files import make_folder, write_text
 from gcond.runtime.tick import Tick
 

@@ -4,7 +4,7 @@ Accuracies are fractions, times are CPU seconds, sizes are bytes. A :class:`~gco
 with the graph that it is of, so its type lives in :mod:`gcond.condensed`.
 """
 
-from gcond.condensed.score import Score
+from gcond.condensed import Score
 from gcond.results.comparison import WHOLE, Comparison, Line
 from gcond.results.failure import Failure
 from gcond.results.reproduction import Figure, ReproducedRow, Reproduction

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
-from gcond.graph.source_graph import SourceGraph
+from gcond.graph import SourceGraph
 from gcond.results.claims import Claims
 from gcond.results.comparison import COMPARISON, Comparison
 from gcond.results.row_log import RowLog

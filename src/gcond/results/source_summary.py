@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gcond.condensed.provenance import Provenance
-from gcond.graph.source_graph import SourceGraph
+from gcond.condensed import Provenance
+from gcond.graph import SourceGraph
 from gcond.results.quantities import Count
 
 

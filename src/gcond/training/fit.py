@@ -18,10 +18,10 @@ import torch
 from torch import Generator, Tensor
 
 from gcond.errors import DivergedError, GcondError
-from gcond.graph.inputs import Inputs
-from gcond.graph.labelled_view import LabelledView
+from gcond.graph import Inputs, LabelledView
 from gcond.linalg.adam import Adam
-from gcond.models.model import Dropout, Model, Parameters
+from gcond.models import Model
+from gcond.models.model import Dropout, Parameters
 from gcond.runtime.seeds import generator
 from gcond.training.recipe import Recipe
 

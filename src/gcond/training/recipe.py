@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gcond.config import settings
 
 if TYPE_CHECKING:
-    from gcond.models.model import Model
+    from gcond.models import Model
 
 
 @dataclass(frozen=True)

@@ -13,23 +13,20 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import check_fit, source_of, trained_on, working
 from gcond.evaluation.nas.search_space import Space, space
-from gcond.graph.source_graph import SourceGraph
-from gcond.jobs.runner import Runner
-from gcond.jobs.training_job import ORIGINAL, TrainingJob
-from gcond.models.model import Model
-from gcond.results.run_folder import RunFolder
-from gcond.results.search import SIDES, Architecture, CondensedSummary, Search, Side, Winner
-from gcond.results.source_summary import SourceSummary
-from gcond.results.trial import Trial
+from gcond.graph import SourceGraph
+from gcond.jobs import ORIGINAL, Runner, TrainingJob
+from gcond.models import Model
+from gcond.results import SIDES, Architecture, RunFolder, Search, Side, SourceSummary, Trial, Winner
+from gcond.results.search import CondensedSummary
 from gcond.runtime.device import choose_device
-from gcond.runtime.engines.engine import Engine
+from gcond.runtime.engines import Engine
 from gcond.runtime.tick import Tick
-from gcond.training.recipe import Recipe
+from gcond.training import Recipe
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -11,7 +11,8 @@ from typing import Any
 from gcond import models as model_registry
 from gcond.config import settings
 from gcond.errors import GcondError
-from gcond.models.model import ACTIVATIONS, Model
+from gcond.models import Model
+from gcond.models.model import ACTIVATIONS
 
 Grid = Mapping[str, Sequence[Any]]
 

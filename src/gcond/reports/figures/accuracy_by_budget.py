@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gcond.errors import GcondError
 from gcond.reports.figures import style
-from gcond.results.comparison import Comparison, Line
+from gcond.results import Comparison, Line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

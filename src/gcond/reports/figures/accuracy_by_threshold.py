@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
 from gcond.matching.sparsification import shipped_delta
 from gcond.reports.figures import style
-from gcond.results.threshold import ThresholdPoint
+from gcond.results import ThresholdPoint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gcond.errors import GcondError
 from gcond.reports.figures import style
 from gcond.reports.tables import accuracy
-from gcond.results.search import SIDES, Search
+from gcond.results import SIDES, Search
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

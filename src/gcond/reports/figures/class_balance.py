@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
 from gcond.reports.figures import style
 

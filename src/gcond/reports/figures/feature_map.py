@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
-from gcond.graph.source_graph import SourceGraph
+from gcond.graph import SourceGraph
 from gcond.linalg.sparse import dense, take_rows
 from gcond.reports.figures import style
 from gcond.runtime.seeds import generator

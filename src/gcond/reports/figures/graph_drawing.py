@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.matching.sparsification import shipped_delta, shrinks, thresholded
 from gcond.reports.figures import style
 from gcond.reports.graph_geometry import joined_pairs, sunflower

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
 from gcond.reports.figures import style
 

@@ -14,7 +14,7 @@ from gcond.reports.page.page_run import PageRun
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.graph import SourceGraph
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from gcond.reports.page.force_layout import positions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gcond.condensed.condensed_graph import CondensedGraph
+    from gcond.condensed import CondensedGraph
 
 MOST_PAIRS = 5000
 """The heaviest pairs that are drawn: more are a grey disc to the eye, and megabytes to the file. Counts are of all."""

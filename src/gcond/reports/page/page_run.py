@@ -7,18 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gcond import methods
-from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.provenance import Provenance
+from gcond.condensed import CondensedGraph, Provenance
 from gcond.errors import GcondError
 from gcond.reports.display_names import cleaned
 from gcond.reports.page.remake_commands import commands_of
 from gcond.reports.score_changes import changed, with_changes
 from gcond.reports.tables import count
-from gcond.results.comparison import COMPARISON, Comparison, Line
-from gcond.results.failure import Failure
-from gcond.results.run_folder import RunFolder
-from gcond.results.search import SEARCH, Search
-from gcond.results.source_summary import SourceSummary
+from gcond.results import Comparison, Failure, Line, RunFolder, Search, SourceSummary
+from gcond.results.comparison import COMPARISON
+from gcond.results.search import SEARCH
 from gcond.runtime.tensor_file import read_metadata_kind
 
 ENOUGH = 0.99

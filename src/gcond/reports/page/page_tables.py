@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from gcond.reports.page.page_run import PageRun
 from gcond.reports.tables import MISSING, accuracy, assignments, percent, seconds, size
-from gcond.results.comparison import Line
-from gcond.results.source_summary import SourceSummary
+from gcond.results import Line, SourceSummary
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gcond.reports.score_changes import changed
 
 if TYPE_CHECKING:
-    from gcond.condensed.provenance import Provenance
+    from gcond.condensed import Provenance
 
 
 def commands_of(provenance: Provenance, file: str) -> list[str]:

@@ -22,7 +22,7 @@ from gcond.reports.tables import Table
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from gcond.graph.source_graph import SourceGraph
+    from gcond.graph import SourceGraph
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from gcond.reports.page.page_run import ENOUGH, PageRun
 from gcond.reports.tables import accuracy, assignments, count, percent, seconds, size
-from gcond.results.comparison import Line
-from gcond.results.search import Search
+from gcond.results import Line, Search
 
 
 class Name(str):

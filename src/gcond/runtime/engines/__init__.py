@@ -7,11 +7,12 @@ from typing import Literal, get_args
 from gcond.config.registry import suggest
 from gcond.config.settings import whole_number
 from gcond.errors import GcondError
-from gcond.runtime.engines.engine import Engine, Outcome
+from gcond.runtime.engines.engine import Engine, Outcome, Tell, Work
+from gcond.runtime.engines.local import LocalEngine
 
 EngineName = Literal["local", "ray"]
 
-__all__ = ["Engine", "EngineName", "Outcome", "open_engine"]
+__all__ = ["Engine", "EngineName", "LocalEngine", "Outcome", "Tell", "Work", "open_engine"]
 
 
 def open_engine(
@@ -34,6 +35,4 @@ def open_engine(
         return RayEngine(workers, threads, address)
     if address is not None:
         raise GcondError(f"address='{address}' is for Ray: add engine='ray', or leave it out")
-    from gcond.runtime.engines.local import LocalEngine
-
     return LocalEngine(workers, threads)
