@@ -478,7 +478,7 @@ def test_the_recipe_tells_models_apart_where_they_differ():
 
 
 def test_the_demo_compares_every_method_with_the_whole_graph(workspace, gcond, monkeypatch):
-    """The real demo takes its graph and its settings as they are; here all are small. It is a run folder as any other."""
+    """The real demo takes its graph and settings as they are; here all are small. It is a run folder as any other."""
     monkeypatch.setattr("gcond.cli.demo.DATASET", str(workspace.source))
     monkeypatch.setattr("gcond.cli.demo.LEARNED", {"epochs": 1, "outer": 1, "inner": 1, "probe_every": 0})
     monkeypatch.setattr("gcond.cli.demo.NODES", 6)
