@@ -65,7 +65,7 @@ def sentences(*lines: Line) -> str:
 def test_it_says_what_is_kept_and_when_it_pays():
     said = sentences(GOOD, CORESET)
     assert "gcond with 20 nodes keeps 98.8 % of the whole graph's accuracy (gcn: 79.0 of 80.0 %)." in said
-    assert "from training number 6 on: it takes 30.0 s once, and saves 6 s a training" in said
+    assert "from training number 6 on: it takes 30.0 s once, and saves 6 s per training" in said
     assert "herding" not in said
 
 
