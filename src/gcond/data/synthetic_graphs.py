@@ -55,7 +55,7 @@ class Synthetic:
     """Gaussian: distance of a class centre from the origin, in standard deviations of the noise.
     Words: share of a node's words that come from its topic."""
     words: int = 20
-    """Words drawn for a node, for ``words``."""
+    """Words drawn per node, for ``words``."""
     train: float = 0.2
     """Share of the nodes."""
     val: float = 0.2
