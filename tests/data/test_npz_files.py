@@ -104,7 +104,7 @@ def test_layout_of_the_heterophilous_sets(tmp_path):
         ({"attr_data": None}, "has no array 'attr_data'"),
         ({"labels": np.array(list("abcabcabc"), dtype=object)}, "'labels' .* is an object array, stored as a pickle"),
         ({"labels": np.array(list("abcabcabc"))}, "plain numbers"),
-        ({"labels": np.eye(N)}, "one class id a node"),
+        ({"labels": np.eye(N)}, "labels have shape"),
         (
             {"labels": np.array([0] * 8 + [10**12]), "train": [0], "val": [1], "test": [2]},
             "1000000000001 classes for 9",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,7 @@ class Elsewhere(Engine):
 
     name = "elsewhere"
 
-    def map(
-        self, function: Any, shared: Any, jobs: Iterable[Any], on_progress: object = None
-    ) -> Iterator[Outcome[Any, Any]]:
+    def work_off(self, function: Any, shared: Any, jobs: Iterator[Any], hear: object) -> Iterator[Outcome[Any, Any]]:
         for job in reversed(list(jobs)):
             yield Outcome(job, function(shared, job, lambda fraction: None))
 

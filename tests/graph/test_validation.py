@@ -75,8 +75,8 @@ NONE = torch.zeros(4, dtype=torch.bool)
         ),
         ({"x": torch.ones(4, 2, dtype=torch.complex64)}, "complex numbers are not usable here: give real ones"),
         # labels
-        ({"y": torch.tensor([0, 1])}, "there are 2 labels for 4 nodes: there must be one class id a node"),
-        ({"y": torch.zeros(4, 2)}, "labels have shape [4, 2]: there must be one class id a node"),
+        ({"y": torch.tensor([0, 1])}, "there are 2 labels for 4 nodes: there must be one class id per node"),
+        ({"y": torch.zeros(4, 2)}, "labels have shape [4, 2]: there must be one class id per node"),
         (
             {"y": torch.tensor([0, 1.5, 0, 1])},
             "labels are not whole numbers: each must be a class id, or -1 for unlabelled",
@@ -98,7 +98,7 @@ NONE = torch.zeros(4, dtype=torch.bool)
         ),
         (
             {"num_classes": 2, "class_names": ("a", "b", "c")},
-            "there are 3 class names for 2 classes: give one name a class",
+            "there are 3 class names for 2 classes: give one name per class",
         ),
         (
             {"y": torch.tensor([0, 1, 10**12, 1])},
@@ -147,7 +147,7 @@ NONE = torch.zeros(4, dtype=torch.bool)
         ({"edge_index": torch.zeros(2, 3, dtype=torch.bool)}, "edge_index is bool: node ids must be integers"),
         ({"edge_index": torch.tensor([[0, 4], [1, 1]])}, "an edge names node 4, but there are 4 nodes, 0 to 3"),
         ({"edge_index": torch.tensor([[0, 1], [1, -1]])}, "an edge names node -1, but there are 4 nodes, 0 to 3"),
-        ({"edge_weight": torch.ones(5)}, "there are 5 edge weights for 6 edges: give one an edge"),
+        ({"edge_weight": torch.ones(5)}, "there are 5 edge weights for 6 edges: give one per edge"),
         (
             {"edge_weight": torch.tensor([1, 1, torch.nan, 1, 1, 1])},
             "the weight of edge 2 is nan: every weight must be a finite number",
@@ -431,11 +431,11 @@ def test_directed_cleaning_is_that_of_pyg(case):
 
 def csr(**changes):
     parts = {"indptr": torch.tensor([0, 1, 2]), "indices": torch.tensor([1, 0]), "values": torch.tensor([1.0, 2.0])}
-    return {f"m.{key}": value for key, value in (parts | changes).items()}
+    return checks.csr("the arrays of 'm'", **(parts | changes), shape=(2, 2))
 
 
-def test_unpack():
-    assert checks.unpack_csr("m", csr(), (2, 2)).to_dense().tolist() == [[0, 1], [2, 0]]
+def test_csr_of_arrays():
+    assert csr().to_dense().tolist() == [[0, 1], [2, 0]]
 
 
 @pytest.mark.parametrize(
@@ -461,4 +461,4 @@ def test_unpack():
 )
 def test_arrays_that_are_no_matrix(changes):
     with pytest.raises(GcondError, match="the arrays of 'm' do not fit together as a 2 by 2 matrix"):
-        checks.unpack_csr("m", csr(**changes), (2, 2))
+        csr(**changes)

@@ -35,8 +35,8 @@ def build(cls: type[T], values: Mapping[str, Any], what: str) -> T:
             raise GcondError(f"{what}: {first['msg'].removeprefix('Value error, ')}") from None
         where = first["loc"][0]
         # A field of more than one type has a reason for each.
-        reasons = [_lower_first(each["msg"]) for each in error.errors() if each["loc"][:1] == (where,)]
-        reason = ", or ".join(dict.fromkeys(reasons))
+        reasons = dict.fromkeys(each["msg"] for each in error.errors() if each["loc"][:1] == (where,))
+        reason = ", or ".join(text[:1].lower() + text[1:] for text in reasons)
         raise GcondError(f"{what}: setting {where}={first['input']!r} is not usable: {reason}") from None
     for key, value in as_dict(settings).items():
         if isinstance(value, float) and not math.isfinite(value):
@@ -68,10 +68,6 @@ def as_dict(settings: object) -> dict[str, Any]:
     """The settings as plain data, for provenance and JSON."""
     values = dataclasses.asdict(settings)  # type: ignore[call-overload]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 def _listed(field: dataclasses.Field[Any], value: Any) -> Any:

@@ -122,149 +122,60 @@ def _planetoid(folder: str, *, wheel: bool) -> tuple[RawFile, ...]:
     )
 
 
-def _npz(path: str, sha256: str, url: str) -> tuple[RawFile, ...]:
-    return (RawFile(path=path, sha256=sha256, url=f"{url}/{path.rpartition('/')[2]}"),)
+_NPZ_SHA256 = {
+    "amazon_electronics_computers.npz": "498b98144761c1592e7ba7c127637ffbfdda088ec2ca9cf4d431d6dabbb84d5d",
+    "amazon_electronics_photo.npz": "4f552b0f6631b465c417b05db89d9d280fa7d01061b89fcc4602d88dd82ed22d",
+    "ms_academic_cs.npz": "68fa28e570b9abf8f0e890fbd446d03f052ba2a757e5e5853ec3b546eee9aef6",
+    "ms_academic_phy.npz": "3da759527a8d4f316f24edf55c4f998850b1b10d53f06cb817e9278593395916",
+    "dblp.npz": "82c7af2e7b2ccee69b977f10dd3a94729899a2bd739dfde15ac1672d7c9ce668",
+    "tolokers.npz": "dacf3ac94cec53d03cd2adb5255c08b33dee1656c33ca8164a464bd9450a1667",
+}
+
+
+def _npz(folder: str, name: str, url: str) -> tuple[RawFile, ...]:
+    return (RawFile(path=f"{folder}/raw/{name}", sha256=_NPZ_SHA256[name], url=f"{url}/{name}"),)
 
 
 _SHCHUR = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
 _GRAPH2GAUSS = "https://github.com/abojchevski/graph2gauss/raw/master/data"
 _HETEROPHILOUS = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
-_SAINT_FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
-_OGB_FILES = (
-    "raw/edge.csv.gz",
-    "raw/node-feat.csv.gz",
-    "raw/node-label.csv.gz",
-    "split/time/train.csv.gz",
-    "split/time/valid.csv.gz",
-    "split/time/test.csv.gz",
-)
+_COMPUTERS = _npz("amazon/Computers", "amazon_electronics_computers.npz", _SHCHUR)
+_PHOTO = _npz("amazon/Photo", "amazon_electronics_photo.npz", _SHCHUR)
+_CS = _npz("coauthor/CS", "ms_academic_cs.npz", _SHCHUR)
+_PHYSICS = _npz("coauthor/Physics", "ms_academic_phy.npz", _SHCHUR)
+_DBLP = _npz("citationfull/dblp", "dblp.npz", _GRAPH2GAUSS)
+_TOLOKERS = _npz("heterophilous/tolokers", "tolokers.npz", _HETEROPHILOUS)
+_SAINT: dict[str, Any] = {
+    "setting": "inductive",
+    "expected": ("adj_full.npz", "feats.npy", "class_map.json", "role.json"),
+    "upstream": "https://github.com/GraphSAINT/GraphSAINT",
+}
+_OGB: dict[str, Any] = {
+    "expected": (
+        *(f"raw/{part}.csv.gz" for part in ("edge", "node-feat", "node-label")),
+        *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
+    ),
+    "upstream": "https://ogb.stanford.edu/docs/nodeprop/#ogbn-arxiv",
+    "folders": ("ogbn_arxiv", "ogb/ogbn_arxiv"),
+}
+_FLICKR = ("Flickr/raw", "flickr/raw", "flickr")
+_REDDIT = ("Reddit2/raw", "Reddit/raw", "reddit/raw", "reddit")
 
 _ALL = (
     Dataset("cora", "planetoid", 2708, 5429, 1433, 7, (140, 500, 1000), raw=_planetoid("Cora", wheel=False)),
     Dataset("citeseer", "planetoid", 3327, 4732, 3703, 6, (120, 500, 1000), raw=_planetoid("CiteSeer", wheel=True)),
     Dataset("pubmed", "planetoid", 19717, 44338, 500, 3, (60, 500, 1000), raw=_planetoid("PubMed", wheel=True)),
-    Dataset(
-        "ogbn-arxiv",
-        "ogb",
-        169343,
-        1166243,
-        128,
-        40,
-        (90941, 29799, 48603),
-        folders=("ogbn_arxiv", "ogb/ogbn_arxiv"),
-        expected=_OGB_FILES,
-        upstream="https://ogb.stanford.edu/docs/nodeprop/#ogbn-arxiv",
-    ),
-    Dataset(
-        "flickr",
-        "graphsaint",
-        89250,
-        449878,  # papers print 899,756: every pair in both directions
-        500,
-        7,
-        (44625, 22312, 22313),
-        setting="inductive",
-        folders=("Flickr/raw", "flickr/raw", "flickr"),
-        expected=_SAINT_FILES,
-        upstream="https://github.com/GraphSAINT/GraphSAINT",
-    ),
-    Dataset(
-        "reddit",
-        "graphsaint",
-        232965,
-        11606919,  # papers print 57,307,946, of another release than GraphSAINT's
-        602,
-        41,  # the paper prints 210
-        (153932, 23699, 55334),
-        setting="inductive",
-        folders=("Reddit2/raw", "Reddit/raw", "reddit/raw", "reddit"),
-        expected=_SAINT_FILES,
-        upstream="https://github.com/GraphSAINT/GraphSAINT",
-    ),
-    Dataset(
-        "amazon-computers",
-        "gnn_benchmark",
-        13752,
-        245861,
-        767,
-        10,
-        (200, 300, 13252),
-        raw=_npz(
-            "amazon/Computers/raw/amazon_electronics_computers.npz",
-            "498b98144761c1592e7ba7c127637ffbfdda088ec2ca9cf4d431d6dabbb84d5d",
-            _SHCHUR,
-        ),
-    ),
-    Dataset(
-        "amazon-photo",
-        "gnn_benchmark",
-        7650,
-        119081,
-        745,
-        8,
-        (160, 240, 7250),
-        raw=_npz(
-            "amazon/Photo/raw/amazon_electronics_photo.npz",
-            "4f552b0f6631b465c417b05db89d9d280fa7d01061b89fcc4602d88dd82ed22d",
-            _SHCHUR,
-        ),
-    ),
-    Dataset(
-        "coauthor-cs",
-        "gnn_benchmark",
-        18333,
-        81894,
-        6805,
-        15,
-        (300, 450, 17583),
-        raw=_npz(
-            "coauthor/CS/raw/ms_academic_cs.npz",
-            "68fa28e570b9abf8f0e890fbd446d03f052ba2a757e5e5853ec3b546eee9aef6",
-            _SHCHUR,
-        ),
-    ),
-    Dataset(
-        "coauthor-physics",
-        "gnn_benchmark",
-        34493,
-        247962,
-        8415,
-        5,
-        (100, 150, 34243),
-        raw=_npz(
-            "coauthor/Physics/raw/ms_academic_phy.npz",
-            "3da759527a8d4f316f24edf55c4f998850b1b10d53f06cb817e9278593395916",
-            _SHCHUR,
-        ),
-    ),
-    Dataset(
-        "dblp",
-        "gnn_benchmark",
-        17716,
-        52867,
-        1639,
-        4,
-        (80, 120, 17516),
-        raw=_npz(
-            "citationfull/dblp/raw/dblp.npz",
-            "82c7af2e7b2ccee69b977f10dd3a94729899a2bd739dfde15ac1672d7c9ce668",
-            _GRAPH2GAUSS,
-        ),
-    ),
-    Dataset(
-        "tolokers",
-        "heterophilous",
-        11758,
-        519000,
-        10,
-        2,
-        (5879, 2939, 2940),
-        raw=_npz(
-            "heterophilous/tolokers/raw/tolokers.npz",
-            "dacf3ac94cec53d03cd2adb5255c08b33dee1656c33ca8164a464bd9450a1667",
-            _HETEROPHILOUS,
-        ),
-    ),
+    Dataset("ogbn-arxiv", "ogb", 169343, 1166243, 128, 40, (90941, 29799, 48603), **_OGB),
+    # papers print 899,756 edges: every pair in both directions
+    Dataset("flickr", "graphsaint", 89250, 449878, 500, 7, (44625, 22312, 22313), folders=_FLICKR, **_SAINT),
+    # papers print 57,307,946 edges, of another release than GraphSAINT's; the paper prints 210 classes
+    Dataset("reddit", "graphsaint", 232965, 11606919, 602, 41, (153932, 23699, 55334), folders=_REDDIT, **_SAINT),
+    Dataset("amazon-computers", "gnn_benchmark", 13752, 245861, 767, 10, (200, 300, 13252), raw=_COMPUTERS),
+    Dataset("amazon-photo", "gnn_benchmark", 7650, 119081, 745, 8, (160, 240, 7250), raw=_PHOTO),
+    Dataset("coauthor-cs", "gnn_benchmark", 18333, 81894, 6805, 15, (300, 450, 17583), raw=_CS),
+    Dataset("coauthor-physics", "gnn_benchmark", 34493, 247962, 8415, 5, (100, 150, 34243), raw=_PHYSICS),
+    Dataset("dblp", "gnn_benchmark", 17716, 52867, 1639, 4, (80, 120, 17516), raw=_DBLP),
+    Dataset("tolokers", "heterophilous", 11758, 519000, 10, 2, (5879, 2939, 2940), raw=_TOLOKERS),
 )
 
 DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
@@ -274,20 +185,12 @@ def catalogue(data_dir: str | Path | None = None) -> list[dict[str, Any]]:
     """One row for each name that ``load`` knows, for ``gcond datasets``; loads nothing and needs no torch."""
     from gcond.data.synthetic_graphs import PRESETS
 
-    found: list[tuple[str, Dataset | Synthetic, str]] = [(d.name, d, d.whereabouts(data_dir)) for d in _ALL]
-    made: list[tuple[str, Dataset | Synthetic, str]] = [
-        (f"synthetic:{name}", preset, "made on the spot from a seed") for name, preset in PRESETS.items()
-    ]
-    return [_row(*entry) for entry in (*found, *made)]
+    rows: dict[str, tuple[Dataset | Synthetic, str]] = {d.name: (d, d.whereabouts(data_dir)) for d in _ALL}
+    rows |= {f"synthetic:{name}": (preset, "made on the spot from a seed") for name, preset in PRESETS.items()}
+    return [_row(name, *entry) for name, entry in rows.items()]
 
 
 def _row(name: str, about: Dataset | Synthetic, where: str) -> dict[str, Any]:
-    keys = ("nodes", "edges", "features", "classes")
+    sizes = {key: getattr(about, key) for key in ("nodes", "edges", "features", "classes")}
     split = dict(zip(("train", "val", "test"), about.split, strict=True))
-    return {
-        "name": name,
-        **{key: getattr(about, key) for key in keys},
-        **split,
-        "setting": about.setting,
-        "where": where,
-    }
+    return {"name": name, **sizes, **split, "setting": about.setting, "where": where}

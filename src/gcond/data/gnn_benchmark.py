@@ -29,14 +29,8 @@ def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
     assert isinstance(x, SparseMatrix)  # the checksum says so
     present, transform = row_normalise(x.with_values((x.values > 0).float(), symmetric=False))
     y = class_ids(archive.tensor("labels"))
-    return SourceGraph.build(
-        x=present,
-        edge_index=edges_of(_adjacency(archive)),
-        y=y,
-        transform=transform,
-        **per_class(y, request.seed).options(),
-        **request.options(),
-    )
+    edge_index = edges_of(_adjacency(archive))
+    return request.build(per_class(y, request.seed), x=present, edge_index=edge_index, y=y, transform=transform)
 
 
 def load_file(path: Path, request: Request) -> SourceGraph:
@@ -49,14 +43,8 @@ def load_file(path: Path, request: Request) -> SourceGraph:
     adjacency = _adjacency(archive)
     y = class_ids(archive.tensor("labels"))
     split = _own_split(archive) or per_class(y, request.seed)
-    return SourceGraph.build(
-        x=_attributes(archive),
-        edge_index=edges_of(adjacency),
-        edge_weight=adjacency.values,
-        y=y,
-        **split.options(),
-        **request.options(),
-    )
+    edge_index, weight = edges_of(adjacency), adjacency.values
+    return request.build(split, x=_attributes(archive), edge_index=edge_index, edge_weight=weight, y=y)
 
 
 def _attributes(archive: Archive) -> Matrix:

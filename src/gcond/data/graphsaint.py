@@ -38,14 +38,8 @@ def load(folder: Path, request: Request) -> SourceGraph:
     if len(parts["train"]) == 0:
         raise GcondError(f"'{folder / 'role.json'}' lists no training node under 'tr'")
     x, transform = standardise(x, parts["train"])
-    return SourceGraph.build(
-        x=x,
-        edge_index=edge_index,
-        y=y,
-        transform=transform,
-        **Split(**parts, note="the split is the file's own").options(),
-        **request.options("inductive"),
-    )
+    split = Split(**parts, note="the split is the file's own")
+    return request.build(split, default="inductive", x=x, edge_index=edge_index, y=y, transform=transform)
 
 
 def _features(path: Path) -> Tensor:

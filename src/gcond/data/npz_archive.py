@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from gcond.data.arrays import tensor, whole_numbers
 from gcond.data.size_check import require_memory
 from gcond.errors import GcondError
-from gcond.graph.validation import unpack_csr
+from gcond.graph import validation as checks
 from gcond.linalg.sparse import SparseMatrix
 
 
@@ -43,10 +43,9 @@ class Archive:
         """How messages name one of its arrays."""
         return f"'{key}' in '{self.name}'"
 
-    def read(self, keys: Iterable[str]) -> dict[str, np.ndarray]:
-        keys = list(keys)
-        missing = [key for key in keys if key not in self]
-        if missing:
+    def read(self, keys: Sequence[str], whole: Sequence[str] = ()) -> dict[str, Tensor]:
+        """The arrays ``keys`` as numbers of a type that torch has; those among ``whole`` must be whole numbers."""
+        if missing := [key for key in keys if key not in self]:
             raise GcondError(
                 f"'{self.name}' has no array '{missing[0]}' (it has {', '.join(sorted(self._sizes)[:12]) or 'none'}): "
                 "the gnn-benchmark layout is adj_data, adj_indices, adj_indptr, adj_shape, the same with attr_, labels"
@@ -54,40 +53,30 @@ class Archive:
         require_memory(2 * sum(self._sizes[key] for key in keys), f"'{self.name}'")
         try:
             with np.load(self._open(), allow_pickle=False) as arrays:
-                return {key: self._array(arrays, key) for key in keys}
+                found = {key: self._array(arrays, key) for key in keys}
         except GcondError:
             raise
         except Exception:  # as above: whatever the parser says of foreign bytes, the file is not whole
             raise GcondError(f"'{self.name}' is damaged or cut short") from None
+        return {key: (whole_numbers if key in whole else tensor)(found[key], self.label(key)) for key in keys}
 
     def tensor(self, key: str) -> Tensor:
         """One array, as numbers of a type that torch has."""
-        return tensor(self.read([key])[key], self.label(key))
+        return self.read([key])[key]
 
     def csr(self, prefix: str = "") -> SparseMatrix:
         """The CSR matrix in ``data``, ``indices``, ``indptr`` and ``shape``, all with ``prefix``, entry by entry.
 
         Entries stay as they are stored, in any order and repeated or not.
         """
-        keys = {part: f"{prefix}{part}" for part in ("data", "indices", "indptr", "shape")}
-        arrays = self.read(keys.values())
-        values = tensor(arrays[keys["data"]], self.label(keys["data"])).float()
-        indices, indptr, shape = (
-            whole_numbers(arrays[keys[part]], self.label(keys[part])) for part in ("indices", "indptr", "shape")
-        )
+        keys = [f"{prefix}{part}" for part in ("data", "indices", "indptr", "shape")]
+        values, indices, indptr, shape = self.read(keys, whole=keys[1:]).values()
         if shape.shape != (2,) or int(shape.min()) < 1:
-            raise GcondError(f"{self.label(keys['shape'])} is {shape.tolist()}: it must be two positive numbers")
+            raise GcondError(f"{self.label(keys[3])} is {shape.tolist()}: it must be two positive numbers")
         size = (int(shape[0]), int(shape[1]))
         if indptr.shape != (size[0] + 1,):
-            raise GcondError(f"{self.label(keys['indptr'])} must have one entry more than the {size[0]} rows")
-        parts = {"m.indptr": indptr, "m.indices": indices, "m.values": values}
-        try:
-            return unpack_csr("m", parts, size)
-        except GcondError:
-            raise GcondError(
-                f"the arrays {', '.join(keys.values())} in '{self.name}' do not fit together "
-                f"as a {size[0]} by {size[1]} matrix"
-            ) from None
+            raise GcondError(f"{self.label(keys[2])} must have one entry more than the {size[0]} rows")
+        return checks.csr(f"the arrays {', '.join(keys)} in '{self.name}'", indptr, indices, values.float(), size)
 
     def _array(self, arrays: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
         try:

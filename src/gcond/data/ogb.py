@@ -43,15 +43,9 @@ def load(folder: Path, request: Request) -> SourceGraph:
             raise GcondError(f"'{splits[0] / names[part]}.csv.gz' must list node ids from 0 to {len(y) - 1}")
     edge_index = _integers(folder / "raw" / "edge.csv.gz", 2)
     x, transform = standardise(_features(folder / "raw" / "node-feat.csv.gz", len(y)), parts["train"])
-    return SourceGraph.build(
-        x=x,
-        edge_index=edge_index,
-        y=y,
-        transform=transform,
-        listed_edges=edge_index.shape[1],  # OGB lists an edge once; its reverse is added on reading
-        **Split(**parts, note=f"the split is OGB's own, by {splits[0].name}").options(),
-        **request.options(),
-    )
+    split = Split(**parts, note=f"the split is OGB's own, by {splits[0].name}")
+    listed = edge_index.shape[1]  # OGB lists an edge once; its reverse is added on reading
+    return request.build(split, x=x, edge_index=edge_index, y=y, transform=transform, listed_edges=listed)
 
 
 def _integers(path: Path, columns: int) -> Tensor:

@@ -82,20 +82,14 @@ def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
     lengths = [len(neighbours) for neighbours in adjacency.values()]
     source = np.repeat(np.fromiter(adjacency, np.int64, len(adjacency)), lengths)
     target = np.fromiter((node for neighbours in adjacency.values() for node in neighbours), np.int64, sum(lengths))
-    split = Split(
-        torch.arange(train),
-        torch.arange(train, train + VALIDATION),
-        torch.from_numpy(test),
-        "the split is the public one",
-    )
-    return SourceGraph.build(
+    val = torch.arange(train, train + VALIDATION)
+    return request.build(
+        Split(torch.arange(train), val, torch.from_numpy(test), "the split is the public one"),
         x=features,
         edge_index=torch.from_numpy(np.stack([source, target])),
         y=torch.from_numpy(y),
         transform=transform,
         listed_edges=len(target) // 2,  # both ends list an edge; papers count these, repeats and self-loops included
-        **split.options(),
-        **request.options(),
     )
 
 

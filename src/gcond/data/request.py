@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gcond.graph import Setting
+
+if TYPE_CHECKING:
+    from gcond.data.splits import Split
+    from gcond.graph import SourceGraph
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,20 @@ class Request:
     seed: int = 0
     """Of the split where the source has none, and of the graph where it is made up."""
 
-    def options(self, default: Setting = "transductive") -> dict[str, Any]:
-        """The arguments of ``SourceGraph.build`` that do not come out of a file; what does is handed over."""
-        setting = self.setting or default
-        return {"name": self.name, "setting": setting, "directed": self.directed, "copy": False}
+    def build(
+        self, split: Split, *, default: Setting = "transductive", notes: tuple[str, ...] = (), **graph: Any
+    ) -> SourceGraph:
+        """The graph of what a file holds, handed over, with its split; ``default`` is the source's own setting."""
+        from gcond.graph import SourceGraph
+
+        return SourceGraph.build(
+            name=self.name,
+            setting=self.setting or default,
+            directed=self.directed,
+            copy=False,
+            train=split.train,
+            val=split.val,
+            test=split.test,
+            notes=(split.note, *notes),
+            **graph,
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,10 +22,6 @@ class Split:
     val: Tensor
     test: Tensor
     note: str
-
-    def options(self, *more: str) -> dict[str, Any]:
-        """The arguments of ``SourceGraph.build`` that say this, with ``more`` notes after its own."""
-        return {"train": self.train, "val": self.val, "test": self.test, "notes": (self.note, *more)}
 
 
 def per_class(y: Tensor, seed: int, class_names: tuple[str, ...] = ()) -> Split:

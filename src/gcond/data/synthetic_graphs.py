@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from gcond.config.registry import resolve
 from gcond.config.settings import build
+from gcond.data.catalogue import DATASETS
 from gcond.data.request import Request
 from gcond.data.size_check import require_memory
 from gcond.errors import GcondError
@@ -53,7 +55,7 @@ class Synthetic:
     """Gaussian: distance of a class centre from the origin, in standard deviations of the noise.
     Words: share of a node's words that come from its topic."""
     words: int = 20
-    """Words drawn for a node, for ``words``."""
+    """Words drawn per node, for ``words``."""
     train: float = 0.2
     """Share of the nodes."""
     val: float = 0.2
@@ -94,34 +96,29 @@ class Synthetic:
         return train, val, self.nodes - train - val
 
 
+def _like(name: str, *, homophily: float, class_skew: float = Synthetic.class_skew) -> Synthetic:
+    """A graph of the sizes of the data set ``name``."""
+    real = DATASETS[name]
+    return Synthetic(
+        nodes=real.nodes,
+        degree=2 * real.edges / real.nodes,
+        classes=real.classes,
+        features=real.features,
+        homophily=homophily,
+        class_skew=class_skew,
+        signal=1.6,
+        train=real.split[0] / real.nodes,
+        val=real.split[1] / real.nodes,
+        setting=real.setting,
+    )
+
+
 PRESETS: dict[str, Synthetic] = {
     "tiny": Synthetic(nodes=300, degree=6, classes=4, features=16),
     "small": Synthetic(),
     "sparse": Synthetic(nodes=3000, degree=4, classes=6, features=1500, kind="words", signal=0.15),
-    # The sizes of ogbn-arxiv: 169,343 nodes, 1,166,243 edges, 90,941 / 29,799 / 48,603 nodes.
-    "arxiv": Synthetic(
-        nodes=169343,
-        degree=2 * 1166243 / 169343,
-        classes=40,
-        features=128,
-        homophily=0.65,
-        class_skew=1.0,
-        signal=1.6,
-        train=90941 / 169343,
-        val=29799 / 169343,
-    ),
-    # The sizes of Reddit as GraphSAINT stores it: 232,965 nodes, 11,606,919 edges (pairs, each once).
-    "reddit": Synthetic(
-        nodes=232965,
-        degree=2 * 11606919 / 232965,
-        classes=41,
-        features=602,
-        homophily=0.75,
-        signal=1.6,
-        train=153932 / 232965,
-        val=23699 / 232965,
-        setting="inductive",
-    ),
+    "arxiv": _like("ogbn-arxiv", homophily=0.65, class_skew=1.0),
+    "reddit": _like("reddit", homophily=0.75),
 }
 
 
@@ -142,7 +139,6 @@ def load(text: str, request: Request) -> SourceGraph:
     import torch
 
     from gcond.data.splits import Split
-    from gcond.graph import SourceGraph
 
     spec = parse(text)
     dense = spec.features if spec.kind == "gaussian" else 3 * spec.words
@@ -151,14 +147,14 @@ def load(text: str, request: Request) -> SourceGraph:
     train, val, test = map(torch.from_numpy, _split(spec, y, _stream(request.seed, "split")))
     edge_index = _edges(spec, y, _stream(request.seed, "edges"))
     x, transform = _features(spec, y, request.seed)
-    return SourceGraph.build(
+    return request.build(
+        Split(train, val, test, f"the graph is made up, with seed {request.seed}"),
+        default=spec.setting,
         x=x,
         edge_index=edge_index,
         y=torch.from_numpy(y).long(),
         num_classes=spec.classes,
         transform=transform,
-        **Split(train, val, test, f"the graph is made up, with seed {request.seed}").options(),
-        **request.options(spec.setting),
     )
 
 
@@ -202,24 +198,21 @@ def _edges(spec: Synthetic, y: np.ndarray, stream: np.random.Generator) -> Tenso
     def node_at(point: np.ndarray) -> np.ndarray:
         return np.minimum(np.searchsorted(upper, point, side="right"), n - 1).astype(np.int32)
 
-    def alike(count: int) -> tuple[np.ndarray, np.ndarray]:
+    def pairs(alike: bool, count: int) -> tuple[np.ndarray, np.ndarray]:
         one = node_at(stream.random(count) * total)
-        c = klass[one]
-        other = node_at(start[c] + stream.random(count) * (stop[c] - start[c]))
-        kept = klass[other] == c  # rounding at a class's border
-        return one[kept], other[kept]
-
-    def different(count: int) -> tuple[np.ndarray, np.ndarray]:
-        one = node_at(stream.random(count) * total)
-        c = klass[one]
-        point = stream.random(count) * (total - (stop[c] - start[c]))
-        point += np.where(point >= start[c], stop[c] - start[c], 0)  # skip the node's own class
+        first, width = start[klass[one]], (stop - start)[klass[one]]
+        if alike:
+            point = first + stream.random(count) * width
+        else:
+            point = stream.random(count) * (total - width)
+            point += np.where(point >= first, width, 0)  # skip the node's own class
         other = node_at(point)
-        kept = klass[other] != c
+        kept = (klass[other] == klass[one]) == alike  # rounding at a class's border
         return one[kept], other[kept]
 
     same = round(spec.edges * spec.homophily)
-    parts = [_distinct(alike, same, n, stream), _distinct(different, spec.edges - same, n, stream)]
+    wanted = {True: same, False: spec.edges - same}
+    parts = [_distinct(partial(pairs, alike), count, n, stream) for alike, count in wanted.items()]
     half = sum(len(keys) for keys in parts)
     edge_index = np.empty((2, 2 * half), dtype=np.int32)
     at = 0

@@ -59,14 +59,14 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
     split = _split(nodes) if "split" in nodes else per_class(y, request.seed, class_names)
     extra = [name for name in edges.data.column_names if name not in EDGE_COLUMNS]
     ignored = (f"not used of the edges: {_columns(extra)}",) if extra else ()
-    return SourceGraph.build(
+    return request.build(
+        split,
         x=x,
         edge_index=_edge_index(nodes, edges),
         edge_weight=edges.numbers("weight") if "weight" in edges else None,
         y=y,
         class_names=class_names,
-        **split.options(feature_note, *label_notes, *ignored),
-        **request.options(),
+        notes=(feature_note, *label_notes, *ignored),
     )
 
 

@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 # Up to here LAPACK is quicker than an iteration, and exact.
 DENSE_UP_TO = 1000
-# A matching that merges a smaller share of the nodes than this has stalled at stars, whose leaves go one a level.
+# A matching that merges a smaller share of the nodes than this has stalled at stars, whose leaves go one per level.
 STALLED_BELOW = 0.1
 
 
@@ -84,7 +84,7 @@ def coarsen_by_variation(weights: scipy.sparse.csr_matrix, rule: Rule, signals: 
 
 
 def coarsen_by_heavy_edges(weights: scipy.sparse.csr_matrix, rule: Rule, level_ratio: float) -> Coarsened:
-    """Merge the ends of heavy edges, level by level, for as long as ``rule`` lets any: O(E log E) a level."""
+    """Merge the ends of heavy edges, level by level, for as long as ``rule`` lets any: O(E log E) per level."""
     cluster = np.arange(weights.shape[0])
     while True:
         sets = heavy_edge_sets(weights, rule, level_ratio)
@@ -274,7 +274,7 @@ def heavy_edge_sets(weights: scipy.sparse.csr_matrix, rule: Rule, level_ratio: f
     """A greedy matching by ``w_ij / max(deg_i, deg_j)``, heaviest first.
 
     (Loukas' code divides by the heaviest edge of the two ends, by which all edges of an unweighted graph tie.)
-    Where that stalls, at stars whose leaves would go one a level, what is left over is matched in pairs that
+    Where that stalls, at stars whose leaves would go one per level, what is left over is matched in pairs that
     have the same heaviest neighbour, as METIS does.
     """
     n = weights.shape[0]

@@ -21,9 +21,9 @@ class FeatureTransform:
 
     kind: Literal["none", "row-normalise", "standardise"] = "none"
     mean: tuple[float, ...] = ()
-    """Training-node mean a feature, for ``standardise``."""
+    """Training-node mean per feature, for ``standardise``."""
     std: tuple[float, ...] = ()
-    """Training-node standard deviation a feature, for ``standardise``; 1 where the feature is constant."""
+    """Training-node standard deviation per feature, for ``standardise``; 1 where the feature is constant."""
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, **({"mean": self.mean, "std": self.std} if self.kind == "standardise" else {})}

@@ -57,21 +57,23 @@ class Inputs:
     @cached_property
     def gcn(self) -> Adjacency:
         """``Â = D^-½ (A + I) D^-½``."""
-        return gcn_normalise(self.adjacency)
+        return self._normalised("gcn")
 
     @cached_property
     def mean(self) -> Adjacency:
         """``D^-1 A``."""
-        return mean_normalise(self._neighbours)
+        return self._normalised("mean")
 
     @cached_property
     def laplacian(self) -> Adjacency:
         """``-D^-½ A D^-½``."""
-        return scaled_laplacian(self._neighbours)
+        return self._normalised("laplacian")
 
-    @property
-    def _neighbours(self) -> Adjacency:
-        return add_self_loops(self.adjacency) if self.loops else self.adjacency
+    def _normalised(self, form: Form) -> Adjacency:
+        if form == "gcn":
+            return gcn_normalise(self.adjacency)
+        neighbours = add_self_loops(self.adjacency) if self.loops else self.adjacency
+        return mean_normalise(neighbours) if form == "mean" else scaled_laplacian(neighbours)
 
     def features(self, form: Form, hops: int = 1) -> Matrix | Chain:
         """``S^hops X`` for the adjacency form ``S``, ready to be multiplied by weights.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import torch
 from torch import Tensor
 
@@ -23,17 +21,8 @@ class Neighbourhood(Inputs):
         self._whole = whole
         self._rows = rows
 
-    @cached_property
-    def gcn(self) -> Adjacency:
-        return _take_both(self._whole.gcn, self._rows)
-
-    @cached_property
-    def mean(self) -> Adjacency:
-        return _take_both(self._whole.mean, self._rows)
-
-    @cached_property
-    def laplacian(self) -> Adjacency:
-        return _take_both(self._whole.laplacian, self._rows)
+    def _normalised(self, form: Form) -> Adjacency:
+        return _take_both(getattr(self._whole, form), self._rows)
 
     def _propagate(self, form: Form, hops: int) -> Matrix | Chain:
         whole = self._whole

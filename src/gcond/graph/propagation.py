@@ -49,7 +49,7 @@ def propagate(
     tensor, a sparse matrix or a NumPy array, which may be memory-mapped. No gradient goes through it.
 
     **Memory.** Columns of X do not mix, so any number k of them can be taken through all hops at once. With
-    e = nnz(A) + n entries in Â, b bytes a number and i bytes an index (4 and 4 for most graphs), the process
+    e = nnz(A) + n entries in Â, b bytes per number and i bytes per index (4 and 4 for most graphs), the process
     then holds at most
 
     .. math:: \text{held} + \max(e\,(3b + i + 8),\; e\,(b + i) + 3 n k b) + 24\,\text{MB}

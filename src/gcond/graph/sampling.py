@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Generator, Tensor
 
-from gcond.graph.inputs import Inputs
+from gcond.graph.inputs import Form, Inputs
 from gcond.linalg.sparse import Adjacency, SparseMatrix, take_rows
 
 
@@ -43,17 +42,8 @@ class SampledInputs(Inputs):
         self._rows = rows
         self._edges = (target, source, factor)
 
-    @cached_property
-    def gcn(self) -> Adjacency:
-        return _matrix(self._whole.gcn, self._rows, *self._edges, loops=True)
-
-    @cached_property
-    def mean(self) -> Adjacency:
-        return _matrix(self._whole.mean, self._rows, *self._edges)
-
-    @cached_property
-    def laplacian(self) -> Adjacency:
-        return _matrix(self._whole.laplacian, self._rows, *self._edges)
+    def _normalised(self, form: Form) -> Adjacency:
+        return _matrix(getattr(self._whole, form), self._rows, *self._edges, loops=form == "gcn")
 
 
 def sample(inputs: Inputs, nodes: Tensor, hops: int, fanout: Fanout, stream: Generator) -> tuple[SampledInputs, Tensor]:

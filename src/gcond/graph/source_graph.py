@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 Part = Literal["train", "val", "test"]
 PARTS: tuple[Part, ...] = ("train", "val", "test")
+MASKS = tuple(f"{part}_mask" for part in PARTS)
+_WRITTEN = ("name", "num_classes", "setting", "directed", "class_names", "notes", "listed_edges")
+"""The fields that the metadata of a file have under their own names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ class SourceGraph:
     class_names: tuple[str, ...] = ()
     transform: FeatureTransform = field(default_factory=FeatureTransform)
     notes: tuple[str, ...] = ()
-    """What was cleaned up or decided on entry, a sentence each."""
+    """What was cleaned up or decided on entry, one sentence for each."""
     listed_edges: int | None = None
     """Edges as the raw file lists them, an undirected pair once; tables in papers count these."""
 
@@ -89,16 +93,14 @@ class SourceGraph:
         x = checks.features(x, copy=copy)
         n = x.shape[0]
         labels, classes = checks.labels(y, n, num_classes, class_names)
-        masks = checks.masks({"train": train, "val": val, "test": test}, labels, classes, class_names)
+        parts = checks.masks({"train": train, "val": val, "test": test}, labels, classes, class_names)
+        masks: dict[str, Any] = {f"{part}_mask": mask for part, mask in parts.items()}
         adjacency, repairs = checks.adjacency(edge_index, edge_weight, n, directed=directed)
         return cls(
             name=name,
             x=compact(x),
             adjacency=adjacency,
             y=labels,
-            train_mask=masks["train"],
-            val_mask=masks["val"],
-            test_mask=masks["test"],
             num_classes=classes,
             setting=setting,
             directed=directed,
@@ -106,37 +108,21 @@ class SourceGraph:
             transform=transform or FeatureTransform(),
             notes=(*notes, *repairs),
             listed_edges=listed_edges,
+            **masks,
         )
 
     @classmethod
-    def from_pyg(
-        cls,
-        data: Data,
-        *,
-        name: str = "data",
-        setting: Setting = "transductive",
-        directed: bool = False,
-        **options: Any,
-    ) -> SourceGraph:
-        """Read a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and the three masks; it is left untouched."""
-        missing = [
-            key for key in ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask") if data.get(key) is None
-        ]
-        if missing:
+    def from_pyg(cls, data: Data, *, name: str = "data", **options: Any) -> SourceGraph:
+        """Read a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and the three masks; it is left untouched.
+
+        ``options`` are those of :meth:`build`, such as ``setting`` and ``directed``.
+        """
+        if missing := [key for key in ("x", "edge_index", "y", *MASKS) if data.get(key) is None]:
             raise GcondError(f"the PyG Data has no {', '.join(missing)}: it needs x, edge_index, y and the three masks")
+        parts = {part: data[f"{part}_mask"] for part in PARTS}
         weight = data.get("edge_weight")
         return cls.build(
-            name=name,
-            x=data.x,
-            edge_index=data.edge_index,
-            edge_weight=weight,
-            y=data.y,
-            train=data.train_mask,
-            val=data.val_mask,
-            test=data.test_mask,
-            setting=setting,
-            directed=directed,
-            **options,
+            name=name, x=data.x, edge_index=data.edge_index, edge_weight=weight, y=data.y, **parts, **options
         )
 
     def to_pyg(self) -> Data:
@@ -266,15 +252,9 @@ class SourceGraph:
         metadata = {
             "format": FORMAT_VERSION,
             "kind": "source",
-            "name": self.name,
             "shape": [self.num_nodes, self.num_features],
-            "num_classes": self.num_classes,
-            "setting": self.setting,
-            "directed": self.directed,
-            "class_names": self.class_names,
             "transform": self.transform.to_json(),
-            "notes": self.notes,
-            "listed_edges": self.listed_edges,
+            **{key: getattr(self, key) for key in _WRITTEN},
         }
         write_tensors(path, self._tensors(), metadata)
 
@@ -286,25 +266,17 @@ class SourceGraph:
             raise GcondError(f"'{path}' holds a {metadata.get('kind')} graph, and a source graph is needed here")
         try:
             shape = (int(metadata["shape"][0]), int(metadata["shape"][1]))
-            adjacency = checks.unpack_csr("adjacency", tensors, (shape[0], shape[0]))
-            x = tensors["x"] if "x" in tensors else checks.unpack_csr("x", tensors, shape)
+            adjacency = _unpack("adjacency", tensors, (shape[0], shape[0]))
+            parts: dict[str, Any] = {part: tensors[f"{part}_mask"] for part in PARTS}
             return cls.build(
-                name=metadata["name"],
-                x=x,
+                x=tensors["x"] if "x" in tensors else _unpack("x", tensors, shape),
                 edge_index=adjacency.edge_index,
                 edge_weight=adjacency.values,
                 y=tensors["y"],
-                train=tensors["train_mask"],
-                val=tensors["val_mask"],
-                test=tensors["test_mask"],
-                setting=metadata["setting"],
-                directed=metadata["directed"],
-                num_classes=metadata["num_classes"],
-                class_names=tuple(metadata["class_names"]),
                 transform=FeatureTransform.from_json(metadata["transform"]),
-                notes=tuple(metadata["notes"]),
-                listed_edges=metadata["listed_edges"],
                 copy=False,
+                **parts,
+                **{key: metadata[key] for key in _WRITTEN},
             )
         except KeyError as error:
             raise GcondError(f"'{path}' lacks {error}: it was not written whole by gcond") from None
@@ -316,3 +288,8 @@ class SourceGraph:
 
 def _pack(name: str, matrix: SparseMatrix) -> dict[str, Tensor]:
     return {f"{name}.indptr": matrix.indptr, f"{name}.indices": matrix.indices, f"{name}.values": matrix.values}
+
+
+def _unpack(name: str, tensors: Mapping[str, Tensor], shape: tuple[int, int]) -> SparseMatrix:
+    indptr, indices, values = (tensors[f"{name}.{part}"] for part in ("indptr", "indices", "values"))
+    return checks.csr(f"the arrays of '{name}'", indptr, indices, values, shape)

@@ -44,7 +44,7 @@ def labels(y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, .
     """int64 [N] in [-1, C), a copy, and C; -1 means unlabelled."""
     y = class_ids(y)
     if len(y) != n:
-        raise GcondError(f"there are {len(y)} labels for {n} nodes: there must be one class id a node")
+        raise GcondError(f"there are {len(y)} labels for {n} nodes: there must be one class id per node")
     if (low := int(y.min())) < -1:
         raise GcondError(f"label {low} is out of range: class ids start at 0, and -1 means unlabelled")
     highest = int(y.max())
@@ -58,7 +58,7 @@ def labels(y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, .
             f"there are {classes} classes for {n} nodes: every class needs a node, so number them from 0 on"
         )
     if class_names and len(class_names) != classes:
-        raise GcondError(f"there are {len(class_names)} class names for {classes} classes: give one name a class")
+        raise GcondError(f"there are {len(class_names)} class names for {classes} classes: give one name per class")
     return y, classes
 
 
@@ -67,7 +67,7 @@ def class_ids(y: Tensor) -> Tensor:
     y = _tensor(y, "y")
     y = y.squeeze(-1) if y.dim() == 2 and y.shape[1] == 1 else y
     if y.dim() != 1:
-        raise GcondError(f"labels have shape {list(y.shape)}: there must be one class id a node")
+        raise GcondError(f"labels have shape {list(y.shape)}: there must be one class id per node")
     if y.is_complex():
         raise GcondError("labels are complex numbers: each must be a class id, or -1 for unlabelled")
     if y.is_floating_point() and not torch.equal(y, y.round()):
@@ -131,9 +131,8 @@ def adjacency(
     return SparseMatrix.from_scipy(matrix, symmetric=not directed), tuple(repairs)
 
 
-def unpack_csr(name: str, tensors: Mapping[str, Tensor], shape: tuple[int, int]) -> SparseMatrix:
-    """A CSR matrix from a file, refused unless its arrays fit together."""
-    indptr, indices, values = (tensors[f"{name}.{part}"] for part in ("indptr", "indices", "values"))
+def csr(what: str, indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> SparseMatrix:
+    """A CSR matrix from elsewhere, refused unless its arrays, which messages call ``what``, fit together."""
     fits = (
         indptr.dim() == indices.dim() == values.dim() == 1
         and {indptr.dtype, indices.dtype} <= {torch.int32, torch.int64}
@@ -145,7 +144,7 @@ def unpack_csr(name: str, tensors: Mapping[str, Tensor], shape: tuple[int, int])
         and (len(indices) == 0 or (int(indices.min()) >= 0 and int(indices.max()) < shape[1]))
     )
     if not fits:
-        raise GcondError(f"the arrays of '{name}' do not fit together as a {shape[0]} by {shape[1]} matrix")
+        raise GcondError(f"{what} do not fit together as a {shape[0]} by {shape[1]} matrix")
     return SparseMatrix.from_parts(indptr, indices, values, shape)
 
 
@@ -157,18 +156,14 @@ def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.n
         raise GcondError(f"edge_index is {_dtype(edge_index)}: node ids must be integers")
     if not edge_index.dtype.is_signed:  # torch finds no extremes of some of these
         edge_index = edge_index.long()
+    _nodes_exist(edge_index, n, "an edge names")
     count = edge_index.shape[1]
-    if count:
-        low, high = int(edge_index.min()), int(edge_index.max())
-        if low < 0 or high >= n:
-            wrong = low if low < 0 else high
-            raise GcondError(f"an edge names node {wrong}, but there are {n} nodes, 0 to {n - 1}")
     if edge_weight is None:
         weight = torch.ones(count)
     else:
         weight = _plain(_real(_tensor(edge_weight, "edge_weight").reshape(-1)), torch.float32, copy=False)
         if len(weight) != count:
-            raise GcondError(f"there are {len(weight)} edge weights for {count} edges: give one an edge")
+            raise GcondError(f"there are {len(weight)} edge weights for {count} edges: give one per edge")
         _finite(weight, "weight", lambda at: f"edge {at}")
         if bool((weight < 0).any()):
             at = int((weight < 0).nonzero()[0])
@@ -209,14 +204,18 @@ def _mask(part: str, given: Tensor, n: int) -> Tensor:
     if given.dim() != 1 or not whole:
         raise GcondError(f"the {part} mask is {_dtype(given)}: it must be a boolean mask or a list of node ids")
     given = _plain(given, torch.long, copy=False)
-    if len(given) and (int(given.min()) < 0 or int(given.max()) >= n):
-        wrong = int(given.min()) if int(given.min()) < 0 else int(given.max())
-        raise GcondError(f"the {part} nodes name node {wrong}, but there are {n} nodes, 0 to {n - 1}")
+    _nodes_exist(given, n, f"the {part} nodes name")
     if n > 2 and given.shape == (n,) and int(given.max()) <= 1:  # as ids it would only repeat nodes 0 and 1
         return given.bool()
     mask = torch.zeros(n, dtype=torch.bool)
     mask[given] = True
     return mask
+
+
+def _nodes_exist(ids: Tensor, n: int, who_names: str) -> None:
+    low, high = (int(ids.min()), int(ids.max())) if ids.numel() else (0, 0)
+    if low < 0 or high >= n:
+        raise GcondError(f"{who_names} node {low if low < 0 else high}, but there are {n} nodes, 0 to {n - 1}")
 
 
 def all_finite(values: Tensor) -> bool:
@@ -246,8 +245,8 @@ def _from_torch(x: Tensor) -> SparseMatrix:
     # Torch itself checks neither form by default, and a wrong index there ends the process.
     values = _plain(_real(x.values() if x.layout == torch.sparse_csr else x._values()), torch.float32, copy=False)
     if x.layout == torch.sparse_csr:
-        parts = {"x.indptr": x.crow_indices(), "x.indices": x.col_indices(), "x.values": values}
-        return SparseMatrix.from_scipy(unpack_csr("x", parts, shape).to_scipy())
+        own = csr("the arrays of 'x'", x.crow_indices(), x.col_indices(), values, shape)
+        return SparseMatrix.from_scipy(own.to_scipy())
     rows, columns = x._indices().cpu().numpy()
     try:
         return SparseMatrix.from_scipy(scipy.sparse.coo_matrix((values.numpy(), (rows, columns)), shape=shape))

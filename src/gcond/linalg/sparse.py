@@ -90,10 +90,6 @@ class SparseMatrix:
         return len(self.values)
 
     @property
-    def nbytes(self) -> int:
-        return sum(part.nbytes for part in (self.indptr, self.indices, self.values))
-
-    @property
     def dtype(self) -> torch.dtype:
         return self.csr.dtype
 

@@ -15,8 +15,16 @@ def check_device(name: str) -> None:
     """Refuse a device that :func:`choose_device` would refuse, without importing torch unless it is a GPU."""
     if not re.fullmatch(r"auto|(cpu|cuda)(:[0-9]{1,4})?", name):
         raise GcondError(f"unknown device '{name}': choose auto, cpu or cuda:0")
-    if name.startswith("cuda"):
-        _check_gpu(name)
+    if not name.startswith("cuda"):
+        return
+    import torch
+
+    _, colon, number = name.partition(":")
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not found:
+        raise GcondError(f"device '{name}' is not there: torch finds no CUDA device on this machine, use device='cpu'")
+    if colon and int(number) >= found:
+        raise GcondError(f"device '{name}' is not there: torch finds {found}, the last is cuda:{found - 1}")
 
 
 def choose_device(name: str | torch.device = "auto") -> torch.device:
@@ -28,14 +36,3 @@ def choose_device(name: str | torch.device = "auto") -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return torch.device(name if name.startswith("cuda") else "cpu")
-
-
-def _check_gpu(name: str) -> None:
-    import torch
-
-    _, colon, number = name.partition(":")
-    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if not found:
-        raise GcondError(f"device '{name}' is not there: torch finds no CUDA device on this machine, use device='cpu'")
-    if colon and int(number) >= found:
-        raise GcondError(f"device '{name}' is not there: torch finds {found}, the last is cuda:{found - 1}")

@@ -18,14 +18,9 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 
 def peak_rss_mb() -> float:
     """The most memory this process has held so far, in MB (10^6 bytes)."""
-    try:
-        # Linux's ru_maxrss also counts what the parent held when it started this process; VmHWM does not.
-        with open("/proc/self/status") as file:
-            for line in file:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024 / 10**6
-    except OSError:
-        pass
+    # Linux's ru_maxrss also counts what the parent held when it started this process; VmHWM does not.
+    if (peak := _said_by_linux("/proc/self/status", "VmHWM:")) is not None:
+        return peak / 10**6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak * (1 if sys.platform == "darwin" else 1024) / 10**6
 
@@ -77,20 +72,21 @@ def available_bytes() -> int:
 
 def _machine_has_left() -> int:
     """What the system says, or half of the machine's memory where it does not."""
-    try:
-        with open("/proc/meminfo") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    left = _said_by_linux("/proc/meminfo", "MemAvailable:")
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if left is None else left
+
+
+def _said_by_linux(file: str, key: str) -> int | None:
+    """The bytes that one line of a file of the kernel tells in kB."""
+    with contextlib.suppress(OSError), open(file) as lines:
+        return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), None)
+    return None
 
 
 def _groups_have_left(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
     """What each control group that this process is in may still take; Linux limits containers and jobs by them.
 
-    ``own`` has a line a hierarchy, ``number:controllers:path``; version 2 is the one without a controller. A limit
+    ``own`` has one line per hierarchy, ``number:controllers:path``; version 2 is the one without a controller. A limit
     on a group also holds for the groups inside it. Inside a container the path may be that of the host and lead
     nowhere; the container's own group is then at the root.
     """

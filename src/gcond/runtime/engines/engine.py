@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from gcond.errors import GcondError
 
@@ -16,15 +16,13 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 Tell = Callable[[float], None]
 """Told by a job how far it is, as a fraction of itself."""
+Work = Callable[[Shared, Job, Tell], Result]
+"""A function of a module that does one job; it may tell how far it is."""
+Hear = Callable[[Job, float], None]
+"""Told which job is how far."""
 
 # How often a job is given to a worker before it is held to be what kills them.
 MOST_TRIES = 3
-
-
-class Work(Protocol[Shared, Job, Result]):  # type: ignore[misc]  # a callback's parameters may be named otherwise
-    """A function of a module that does one job; it may tell how far it is."""
-
-    def __call__(self, shared: Shared, job: Job, tell: Tell, /) -> Result: ...
 
 
 @dataclass(frozen=True)
@@ -36,19 +34,21 @@ class Outcome(Generic[Job, Result]):
     error: str | None = None
 
 
+Outcomes = Iterator[Outcome[Any, Any]]
+
+
 class Engine(ABC):
     """A way to work jobs off; to be used in a ``with`` block, which ends whatever the engine started."""
 
     idle: ClassVar[bool] = False
     """Whether it does nothing, so that there is nothing new to keep."""
 
-    @abstractmethod
     def map(
         self,
         function: Work[Shared, Job, Result],
         shared: Shared,
         jobs: Iterable[Job],
-        on_progress: Callable[[Job, float], None] | None = None,
+        on_progress: Hear[Job] | None = None,
     ) -> Iterator[Outcome[Job, Result]]:
         """``function(shared, job, tell)`` for every job, as they finish, in any order.
 
@@ -57,6 +57,11 @@ class Engine(ABC):
         where the engine can pass that on. A job that raises, or whose worker dies time and again, has an
         :attr:`Outcome.error`; the others go on.
         """
+        return self.work_off(function, shared, iter(jobs), on_progress or (lambda job, fraction: None))
+
+    @abstractmethod
+    def work_off(self, function: Work[Any, Any, Any], shared: Any, jobs: Iterator[Any], hear: Hear[Any]) -> Outcomes:
+        """What :meth:`map` says, by an engine of a certain kind."""
 
     @property
     def shares_files(self) -> bool:
@@ -92,13 +97,10 @@ DIED = f"its process ended without a word {MOST_TRIES} times, as it does when me
 """Why there is no result where a worker went away :data:`MOST_TRIES` times."""
 
 
-def cores() -> int:
-    """How many CPU cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def divide(workers: int | None, threads: int | None, available: int) -> tuple[int, int]:
-    """Workers, and threads for each of them."""
+def divide(workers: int | None, threads: int | None, cores: int | None = None) -> tuple[int, int]:
+    """Workers, and threads for each of them, on ``cores`` CPU cores: as many as this process may use if not given."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    available = cores or allowed or 1
     total = threads or available
     workers = workers or min(total, available)
     return workers, max(1, total // workers)

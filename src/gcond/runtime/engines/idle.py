@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
-from gcond.runtime.engines.engine import Engine, Job, Outcome, Result, Shared, Work
+from gcond.runtime.engines.engine import Engine, Hear, Outcomes, Work
 
 
 class IdleEngine(Engine):
@@ -12,13 +13,7 @@ class IdleEngine(Engine):
 
     idle = True
 
-    def map(
-        self,
-        function: Work[Shared, Job, Result],
-        shared: Shared,
-        jobs: Iterable[Job],
-        on_progress: Callable[[Job, float], None] | None = None,
-    ) -> Iterator[Outcome[Job, Result]]:
+    def work_off(self, function: Work[Any, Any, Any], shared: Any, jobs: Iterator[Any], hear: Hear[Any]) -> Outcomes:
         return iter(())
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -22,19 +22,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from gcond.runtime.engines.engine import (
-    DIED,
-    MOST_TRIES,
-    Engine,
-    Job,
-    Outcome,
-    Result,
-    Shared,
-    Work,
-    attempt,
-    cores,
-    divide,
-)
+from gcond.runtime.engines.engine import DIED, MOST_TRIES, Engine, Hear, Outcome, Outcomes, Work, attempt, divide
 
 # Between two words of a worker on how far its job is.
 TELL_SECONDS = 0.2
@@ -48,43 +36,29 @@ class LocalEngine(Engine):
     """
 
     def __init__(self, workers: int | None = None, threads: int | None = None, *, strict: bool = False) -> None:
-        self.workers, self.threads = divide(workers, threads, cores())
+        self.workers, self.threads = divide(workers, threads)
         self._strict = strict
         self._pool: list[_Worker] = []
 
-    def map(
-        self,
-        function: Work[Shared, Job, Result],
-        shared: Shared,
-        jobs: Iterable[Job],
-        on_progress: Callable[[Job, float], None] | None = None,
-    ) -> Iterator[Outcome[Job, Result]]:
-        hear = on_progress or (lambda job, fraction: None)
-        queue = iter(jobs)
-        first = list(islice(queue, 2 if self.workers > 1 else 0))
+    def work_off(self, function: Work[Any, Any, Any], shared: Any, jobs: Iterator[Any], hear: Hear[Any]) -> Outcomes:
+        first = list(islice(jobs, 2 if self.workers > 1 else 0))
         if len(first) > 1:
-            yield from self._map(function, pickle.dumps(shared), chain(first, queue), hear)
+            yield from self._pooled(function, pickle.dumps(shared), chain(first, jobs), hear)
             return
-        for job in chain(first, queue):
+        for job in chain(first, jobs):
             tell = partial(hear, job)
             if self._strict:
                 yield Outcome(job, function(shared, job, tell))
             else:
                 yield Outcome(job, *attempt(function, shared, job, tell))
 
-    def _map(
-        self,
-        function: Work[Shared, Job, Result],
-        shared: bytes,
-        queue: Iterator[Job],
-        hear: Callable[[Job, float], None],
-    ) -> Iterator[Outcome[Job, Result]]:
-        again: list[tuple[Job, int]] = []
-        busy: dict[Any, tuple[_Worker, Job, int]] = {}
+    def _pooled(self, function: Work[Any, Any, Any], shared: bytes, jobs: Iterator[Any], hear: Hear[Any]) -> Outcomes:
+        again: list[tuple[Any, int]] = []
+        busy: dict[Any, tuple[_Worker, Any, int]] = {}
         try:
             while True:
                 while len(busy) < self.workers:
-                    job, tries = again.pop() if again else (next(queue, _NONE), 0)
+                    job, tries = again.pop() if again else (next(jobs, _NONE), 0)
                     if job is _NONE:
                         break
                     worker = self._free(busy)

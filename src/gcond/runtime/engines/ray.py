@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
 from gcond.errors import GcondError
-from gcond.runtime.engines.engine import (
-    DIED,
-    MOST_TRIES,
-    Engine,
-    Job,
-    Outcome,
-    Result,
-    Shared,
-    Work,
-    attempt,
-    cores,
-    divide,
-)
+from gcond.runtime.engines.engine import DIED, MOST_TRIES, Engine, Hear, Outcome, Outcomes, Work, attempt, divide
 
 
 class RayEngine(Engine):
@@ -39,7 +27,7 @@ class RayEngine(Engine):
         self._started = False
         self.workers: int | None
         if address is None:
-            self.workers, self.threads = divide(workers, threads, cores())
+            self.workers, self.threads = divide(workers, threads)
         else:  # the cluster decides how many run at a time, by the cores it has
             self.workers, self.threads = workers, (threads or 1)
 
@@ -47,24 +35,17 @@ class RayEngine(Engine):
     def shares_files(self) -> bool:
         return self._address is None
 
-    def map(
-        self,
-        function: Work[Shared, Job, Result],
-        shared: Shared,
-        jobs: Iterable[Job],
-        on_progress: Callable[[Job, float], None] | None = None,
-    ) -> Iterator[Outcome[Job, Result]]:
-        queue = iter(jobs)
-        first = list(islice(queue, 1))
+    def work_off(self, function: Work[Any, Any, Any], shared: Any, jobs: Iterator[Any], hear: Hear[Any]) -> Outcomes:
+        first = list(islice(jobs, 1))
         if not first:
             return
         self._start()
         ray = self._ray
-        waiting = chain(first, queue)
+        waiting = chain(first, jobs)
         most = self.workers or self._room()
         remote = ray.remote(num_cpus=self.threads, max_retries=MOST_TRIES - 1)(_work)
         place = ray.put(shared)
-        running: dict[Any, Job] = {}
+        running: dict[Any, Any] = {}
         try:
             while True:
                 for job in islice(waiting, most - len(running)):
@@ -120,11 +101,7 @@ def _work(function: Work[Any, Any, Any], shared: object, job: object, threads: i
     from gcond.runtime.threads import use_threads
 
     use_threads(threads)
-    return attempt(function, shared, job, _nobody)
-
-
-def _nobody(fraction: float) -> None:
-    """Ray's tasks only have results to tell."""
+    return attempt(function, shared, job, lambda fraction: None)  # tasks only have results to tell
 
 
 def _first_line(error: Exception) -> str:
