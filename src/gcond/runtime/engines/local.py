@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+from gcond.errors import GcondError
 from gcond.runtime.engines.engine import DIED, MOST_TRIES, Engine, Hear, Outcome, Outcomes, Work, attempt, divide
 
 # Between two words of a worker on how far its job is.
@@ -73,6 +74,7 @@ class LocalEngine(Engine):
                     except (EOFError, OSError):
                         del busy[connection]
                         self._pool.remove(worker)
+                        worker.check_that_it_started()
                         worker.end()
                         if tries < MOST_TRIES:
                             again.append((job, tries))
@@ -108,6 +110,8 @@ class _Worker:
     connection: Connection
     holds: bytes | None = None
     """What its jobs share, once it has it."""
+    started: bool = False
+    """Whether it has said a word."""
 
     @classmethod
     def start(cls, threads: int) -> _Worker:
@@ -131,7 +135,17 @@ class _Worker:
     def take(self) -> tuple[Any, str | None] | float:
         """Result and error of its job, or how far that is."""
         said: tuple[Any, str | None] | float = pickle.loads(self.connection.recv_bytes())
+        self.started = True
         return said
+
+    def check_that_it_started(self) -> None:
+        """Refuse to go on where a process ends in an error of its own before its first word: all others would too."""
+        self.process.join(1)
+        if not self.started and (self.process.exitcode or 0) > 0:
+            raise GcondError(
+                "a worker process cannot start, because it reads the script anew: put what the script does under "
+                "if __name__ == '__main__', or use workers=1"
+            )
 
     def end(self) -> None:
         self.process.kill()
@@ -148,6 +162,7 @@ def _work(connection: Connection, threads: int) -> None:
 
     use_threads(threads)
     reuse_memory()
+    connection.send_bytes(pickle.dumps(0.0))  # the first word: it has started
     shared = None
     while True:
         try:
