@@ -25,7 +25,7 @@ def command(
         str | None, Parameter(help="Data sets with commas between; those at hand if not given.")
     ] = None,
     quick: Annotated[bool, flag("A small version in minutes: one graph, two runs, few epochs.")] = False,
-    seeds: Annotated[int | None, whole_number("Condensed graphs a cell, 5 if not given; a search is on one.")] = None,
+    seeds: Annotated[int | None, whole_number("Condensed graphs per cell, 5 if not given; a search is on one.")] = None,
     runs: Annotated[int | None, whole_number("Trainings on each of them; 10 if not given.")] = None,
     settings: Annotated[
         Literal["gcond", "paper"], Parameter(help="The methods' own defaults, or what the paper's scripts use.")
@@ -44,7 +44,7 @@ def command(
     from gcond.config.registry import resolve
     from gcond.reports.comparison_table import failure_lines
     from gcond.reports.reproduction_table import reproduction_table
-    from gcond.reproduction.experiment_setup import FULL, QUICK
+    from gcond.reproduction.experiment_setup import FULL, QUICK, Plan
     from gcond.reproduction.experiments import EXPERIMENTS
     from gcond.reproduction.reproduce import reproduce
 
@@ -62,18 +62,8 @@ def command(
     chosen = _datasets(names, datasets, common.data, voice)
     shown, payload = [], []
     with work.open(common.threads) as engine, voice.progress("reproducing") as tick:
-        for report in reproduce(
-            names,
-            lambda name: common.load(name, voice),
-            chosen,
-            out,
-            engine,
-            scale=scale,
-            settings=settings,
-            device=common.device,
-            command=command_line(),
-            on_progress=tick,
-        ):
+        plan = Plan(engine, scale, settings, common.device, command_line(), tick)
+        for report in reproduce(names, lambda name: common.load(name, voice), chosen, out, plan):
             payload.append(report.to_json())
             shown.append(reproduction_table(report).rich())
             for line in failure_lines(report.failures):
