@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,12 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"a row has {len(row)} cells for {len(self.columns)} columns")
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, str]], title: str = "", **layout: Any) -> Table:
+        """A table of ``rows`` that name their cells alike, by which the columns are called."""
+        columns = tuple(rows[0]) if rows else ()
+        return cls(columns, tuple(tuple(row[name] for name in columns) for row in rows), title, **layout)
 
     def rich(self) -> RichTable:
         """For the terminal."""
@@ -88,13 +94,13 @@ def score_table(scores: Sequence[Score], title: str = "", settings: Sequence[Map
 
 def statistics_table(columns: Mapping[str, Statistics | SourceSummary | None], title: str = "") -> Table:
     """Graphs side by side, a column each; what is not known of one is left out there."""
-    known = {name: _known(found) for name, found in columns.items()}
+    shown = {name: _known(found) for name, found in columns.items()}
     rows = tuple(
-        (label, *(show(values[key]) if values.get(key) is not None else MISSING for values in known.values()))
+        (label, *(known(values.get(key), show) for values in shown.values()))
         for label, key, show in _STATISTICS
-        if any(key in values for values in known.values())
+        if any(key in values for values in shown.values())
     )
-    return Table(("", *known), rows, title)
+    return Table(("", *shown), rows, title)
 
 
 def facts(pairs: Mapping[str, str], title: str = "") -> Table:
@@ -104,6 +110,11 @@ def facts(pairs: Mapping[str, str], title: str = "") -> Table:
 
 def percent(fraction: float, digits: int = 1) -> str:
     return f"{100 * fraction:.{digits}f}"
+
+
+def known(value: float | None, show: Callable[[float], str]) -> str:
+    """``value`` as ``show`` writes it, where there is one."""
+    return MISSING if value is None else show(value)
 
 
 def accuracy(mean: float, std: float | None) -> str:
@@ -130,6 +141,10 @@ def size(number: float) -> str:
     return f"{number:.1f} TB"
 
 
+def megabytes(number: float) -> str:
+    return size(1e6 * number)
+
+
 def seconds(duration: float) -> str:
     """``0.04 s``, ``12.3 s`` or ``2 min 5 s``."""
     if duration < 120:
@@ -149,7 +164,7 @@ def _classes(counts: Sequence[int]) -> str:
     return f"{min(counts):,} to {max(counts):,}" if min(counts) < max(counts) else f"{max(counts):,}"
 
 
-_STATISTICS = (
+_STATISTICS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("nodes", "nodes", _whole),
     ("edges", "edges", _whole),
     ("edges as listed", "listed_edges", _whole),
