@@ -64,7 +64,8 @@ def _source(runs: list[PageRun], on: str, common: Common, voice: Voice) -> Sourc
     """The graph ``on`` as the first run read it; if it is no run's source, it is said."""
     shown = [each.graph for run in runs for each in run.graphs]
     made = next((graph.provenance for graph in shown if graph.provenance is not None), None)
-    graph = common.load(on, voice, **({} if made is None else {"setting": made.setting, "directed": made.directed}))
+    setting, directed = (made.setting, made.directed) if made is not None else (None, False)
+    graph = common.load(on, voice, setting=setting, directed=directed)
     if not any(run.source.sha256 in ("", graph.sha256) for run in runs):
         voice.warn(f"no run is of '{graph.name}' as it is now, so the page shows nothing of it")
     return graph
