@@ -74,8 +74,8 @@ def settings_page() -> str:
         parts += [f"### {name}", f"*{cls.citation}*{trained}", table(cls)]
     parts += [
         "## Training recipe",
-        "How a test model is trained, recorded with every score: `gcond evaluate --train epochs=200`, "
-        '`gcond.evaluate(…, recipe={"epochs": 200})`.',
+        "How a test model is trained, recorded with every score: `gcond evaluate --set epochs=200`, "
+        "`gcond compare --train epochs=200`, `gcond.evaluate(…, epochs=200)`.",
         table(Recipe),
     ]
     return "\n\n".join(parts) + "\n"

@@ -25,6 +25,7 @@ from gcond.models.sgc import SGC
 from gcond.training.recipe import Recipe
 
 QUICK = ("--runs", 2, "--set", "epochs=5")
+KINDS = ("selected", "merged", "learned")
 
 
 def parsed(outcome):
@@ -139,7 +140,7 @@ def test_settings_reach_the_recipe_and_the_models(workspace, gcond):
     shown = gcond(*argv)
     assert shown.out.count("layers=3, hidden=16, epochs=5") == 2
     recorded = CondensedGraph.load(workspace.small).provenance.scores
-    assert [(score["settings"]["hidden"], score["settings"]["layers"]) for score in recorded] == [(16, 3), (16, 3)]
+    assert [(score.settings["hidden"], score.settings["layers"]) for score in recorded] == [(16, 3), (16, 3)]
 
 
 def test_a_key_belongs_to_the_recipe_or_to_a_model_but_not_to_both():
@@ -151,9 +152,10 @@ def test_a_key_belongs_to_the_recipe_or_to_a_model_but_not_to_both():
 @pytest.mark.parametrize("name", sorted(models.available()))
 def test_usual_settings_are_no_change(name):
     cls = models.find(name)
-    usual = {"model": name, "settings": dataclasses.asdict(cls()), "recipe": dataclasses.asdict(Recipe(**cls.recipe))}
+    settings, recipe = dataclasses.asdict(cls()), dataclasses.asdict(Recipe(**cls.recipe))
+    usual = Score(name, settings, recipe, mean=0.5, std=0.0, runs=(0.5,), val_mean=0.5, cpu_seconds=1.0)
     assert changed(usual) == {}
-    other = usual | {"recipe": usual["recipe"] | {"epochs": 7}, "settings": usual["settings"] | {"hidden": 9}}
+    other = dataclasses.replace(usual, recipe=recipe | {"epochs": 7}, settings=settings | {"hidden": 9})
     assert changed(other) == {"hidden": 9, "epochs": 7}
 
 
@@ -188,14 +190,14 @@ def test_distinctions_of_scores():
 
 
 def test_trials_are_resumed(workspace, gcond, monkeypatch):
-    argv = ("evaluate", workspace.small, "--on", workspace.source, *QUICK, "--trials", "trials.jsonl", "--json")
+    argv = ("evaluate", workspace.small, "--on", workspace.source, *QUICK, "-o", "run", "--json")
     first = parsed(gcond(*argv))
-    assert len((workspace.folder / "trials.jsonl").read_text().splitlines()) == 2
+    assert len((workspace.folder / "run" / "trials.jsonl").read_text().splitlines()) == 2
 
     def never(*_, **__):
         raise AssertionError("a finished trial was trained again")
 
-    monkeypatch.setattr("gcond.evaluation.evaluate.fit", never)
+    monkeypatch.setattr("gcond.jobs.training_job.fit", never)
     assert parsed(gcond(*argv)) == first
 
 
@@ -247,7 +249,7 @@ def test_another_source_of_the_same_shape_is_warned_about(command, workspace, gc
 def test_a_recorded_score_names_its_source_and_seed(workspace, gcond):
     assert gcond("evaluate", workspace.small, "--on", workspace.source, "--seed", 4, *QUICK).code == 0
     (score,) = CondensedGraph.load(workspace.small).provenance.scores
-    assert (score["source"], score["seed"]) == (SourceGraph.load(workspace.source).sha256, 4)
+    assert (score.source, score.seed) == (SourceGraph.load(workspace.source).sha256, 4)
 
 
 def test_a_file_that_changed_meanwhile_gets_no_scores(workspace, gcond, monkeypatch):
@@ -476,25 +478,22 @@ def test_the_recipe_tells_models_apart_where_they_differ():
 
 
 def test_the_demo_compares_every_method_with_the_whole_graph(workspace, gcond, monkeypatch):
-    # The real demo takes its graph and its settings as they are; here all are small.
-    def short(graph, *, method, **options):
-        known = {field.name for field in dataclasses.fields(methods.find(method))}
-        quick = {"epochs": 3, "outer": 1, "inner": 1, "probe_every": 0}
-        return condense(graph, method=method, **(options | {key: quick[key] for key in known & set(quick)}))
-
+    """The real demo takes its graph and settings as they are; here all are small. It is a run folder as any other."""
     monkeypatch.setattr("gcond.cli.demo.DATASET", str(workspace.source))
-    monkeypatch.setattr("gcond.methods.condense.condense", short)
+    monkeypatch.setattr("gcond.cli.demo.LEARNED", {"epochs": 1, "outer": 1, "inner": 1, "probe_every": 0})
     monkeypatch.setattr("gcond.cli.demo.NODES", 6)
     monkeypatch.setattr("gcond.cli.demo.RUNS", 2)
     monkeypatch.setattr("gcond.cli.demo.RECIPE", {"epochs": 3})
-    found = parsed(gcond("demo", "--json"))
-    assert found["rows"][0]["method"] is None
-    assert {row["method"] for row in found["rows"][1:]} == set(methods.available())
-    for row in found["rows"][1:]:
-        recorded = CondensedGraph.load(row["out"]).provenance.scores
-        assert recorded[0]["mean"] == row["mean"]
-        assert row["share"] == pytest.approx(row["mean"] / found["rows"][0]["mean"])
-    shown = gcond("demo").out
+    found = parsed(gcond("demo", "--workers", 1, "--json"))
+    whole, *lines = found["lines"]
+    assert whole["method"] == "whole"
+    assert {line["method"] for line in lines} == set(methods.available())
+    assert [line["kind"] for line in lines] == sorted((line["kind"] for line in lines), key=KINDS.index)
+    for line in lines:
+        assert CondensedGraph.load(workspace.folder / "gcond-demo" / line["graphs"][0]).num_nodes == 6
+        assert line["kept"] == pytest.approx(line["mean"] / whole["mean"])
+    shown = gcond("demo", "--workers", 1).out
     assert "whole graph" in shown
-    following = [line.strip() for line in shown.splitlines() if line.startswith("  gcond inspect")]
-    assert gcond(*following[0].split()[1:]).code == 0
+    following = [line.strip() for line in shown.splitlines() if line.startswith("  gcond report")]
+    assert gcond(*following[0].split()[1:], "-o", "demo.html").code == 0
+    assert "gcond-x" in (workspace.folder / "demo.html").read_text()

@@ -79,7 +79,7 @@ def test_so_far_shows_what_is_there_and_does_nothing(gcond, workspace):
     assert lines == held  # times and what pays as well
     (workspace.folder / "run" / "timings.jsonl").unlink()
     untimed = gcond(*first, "--methods", "random", "--so-far")
-    assert [(line["train_seconds"], line["break_even"]) for line in json.loads(untimed.out)["lines"]] == [
+    assert [(line["train_cpu_seconds"], line["break_even"]) for line in json.loads(untimed.out)["lines"]] == [
         (None, None)
     ] * 2
     shown = gcond(*first[:-1], "--methods", "random", "--so-far").out
@@ -110,7 +110,7 @@ REFUSALS = {
     ),
     "no seeds": (("--nodes", "6", "--seeds", "0"), "use --seeds 1 or more"),
     "no runs": (("--nodes", "6", "--runs", "0"), "use --runs 1 or more"),
-    "no workers": (("--nodes", "6", "--workers", "0"), "use --workers 1 or more"),
+    "no workers": (("--nodes", "6", "--workers", "0"), "--workers 0"),
     "a training that cannot be": (("--nodes", "6", "--train", "epochs=0"), "epochs must be at least 1"),
     "an address without ray": (("--nodes", "6", "--address", "auto"), "add --engine ray"),
     "a folder that is a file": (("--nodes", "6", "-o", "small.safetensors"), "small.safetensors"),

@@ -603,19 +603,20 @@ def propagation_exists(w):
     return ["propagate", w.source, "-o", w.file("h.npy", "precious")]
 
 
-@refused("the folder", "does not exist")
-def trials_folder_missing(w):
-    return ["evaluate", w.small, "--on", w.source, "--trials", w.folder / "nowhere" / "trials.jsonl"]
+@refused("it is a file")
+def run_folder_is_a_file(w):
+    return ["evaluate", w.small, "--on", w.source, "-o", w.source]
 
 
-@refused("it is a folder")
-def trials_is_a_folder(w):
-    return ["evaluate", w.small, "--on", w.source, "--trials", w.out]
+@refused("cannot write", "is not a folder")
+def run_folder_in_a_file(w):
+    return ["evaluate", w.small, "--on", w.source, "-o", w.source / "run"]
 
 
 @refused("not a file of trials")
-def trials_is_something_else(w):
-    return ["evaluate", w.small, "--on", w.source, "--trials", w.file("trials.jsonl", '{"a": 1}\n')]
+def trials_are_something_else(w):
+    (w.out / "trials.jsonl").write_text('{"a": 1}\n')
+    return ["evaluate", w.small, "--on", w.source, "-o", w.out]
 
 
 @refused("cannot write", "is not a folder")
@@ -677,6 +678,6 @@ def test_a_bug_keeps_its_traceback(workspace, gcond, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("this is a bug")
 
-    monkeypatch.setattr("gcond.graph.statistics.describe", broken)
+    monkeypatch.setattr("gcond.condensed.condensed_graph.is_symmetric", broken)
     with pytest.raises(RuntimeError, match="this is a bug"):
         gcond("inspect", workspace.small)

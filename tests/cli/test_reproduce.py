@@ -10,8 +10,8 @@ import pytest
 from gcond import load
 from gcond.cli.common_options import Common
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.reproduction import experiment_setup as lab
-from gcond.reproduction.experiment_setup import Lab
+from gcond.reproduction import experiment_setup
+from gcond.reproduction.experiment_setup import ExperimentSetup
 
 
 def test_without_a_table_they_are_listed(gcond):
@@ -55,10 +55,10 @@ def tiny(monkeypatch):
     """Any data set is the tiny graph, at budgets that it has."""
     source = load("synthetic:tiny")
     monkeypatch.setattr(Common, "load", lambda self, name, voice: source)
-    monkeypatch.setattr(Lab, "budgets", (8, 9, 10))
+    monkeypatch.setattr(ExperimentSetup, "budgets", (8, 9, 10))
     space = {"hops": (1,), "hidden": (8,), "activation": ("relu", "sigmoid")}
-    less = dataclasses.replace(lab.QUICK, epochs=1, train={"epochs": 5}, architectures=space)
-    monkeypatch.setattr(lab, "QUICK", less)
+    less = dataclasses.replace(experiment_setup.QUICK, epochs=1, train={"epochs": 5}, architectures=space)
+    monkeypatch.setattr(experiment_setup, "QUICK", less)
 
 
 def test_a_quick_table_and_what_it_leaves(gcond, workspace, tiny):
@@ -103,6 +103,6 @@ def test_ray_gives_the_same_rows(gcond, workspace, tiny):
         done = gcond(*command, "--engine", engine, "-o", engine)
         assert done.code == 0, done.err
         tables = json.loads(done.out)["tables"]
-        rows[engine] = [row for table in tables for row in table["rows"] if not row["labels"][-1].startswith("seconds")]
+        rows[engine] = [row for table in tables for row in table["rows"] if "seconds" not in row["labels"][-1]]
     assert len(rows["ray"]) == 2 + 3 * 3 + 1
     assert rows["ray"] == rows["local"]

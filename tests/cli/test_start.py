@@ -51,7 +51,10 @@ def test_what_needs_no_torch_does_not_wait_for_it(argv):
         ("condense", ["--ratio", "--nodes", "--method", "--seed", "--out", "-o", "--set", "--setting", "--directed"]),
         ("condense", ["--recipe", "--resume", "--checkpoint-every", "--log", "--force"]),
         ("grow", ["--on", "--nodes", "--seed", "--out", "-o", "--set", "--force", "--resume", "--checkpoint-every"]),
-        ("evaluate", ["--on", "--whole", "--models", "--runs", "--seed", "--set", "--trials", "--no-record"]),
+        (
+            "evaluate",
+            ["--on", "--whole", "--models", "--runs", "--seed", "--set", "--out", "-o", "--engine", "--no-record"],
+        ),
         ("inspect", ["--on", "--setting", "--directed"]),
         ("compare", ["--ratio", "--nodes", "--methods", "--models", "--seeds", "--runs", "--engine", "--workers"]),
         ("nas", ["--on", "--model", "--grid", "--runs", "--condensed-epochs", "--engine", "--address"]),
@@ -128,7 +131,7 @@ def test_an_interrupt_in_the_middle(workspace, gcond, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt  # what Ctrl-C becomes; a process started in the background ignores the signal itself
 
-    monkeypatch.setattr("gcond.evaluation.evaluate.fit", interrupted)
+    monkeypatch.setattr("gcond.jobs.training_job.fit", interrupted)
     before = workspace.contents()
     outcome = gcond("evaluate", workspace.small, "--on", workspace.source)
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "gcond: interrupted\n")

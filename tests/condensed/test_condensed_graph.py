@@ -13,23 +13,24 @@ from torch_geometric.nn import GCNConv
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Provenance
+from gcond.condensed.score import Score
 from gcond.errors import GcondError
 from gcond.linalg.sparse import Identity
 from gcond.runtime.tensor_file import read_tensors, write_tensors
 from reference.damage import damaged_headers, sentence
 
-SCORE = {
-    "model": "gcn",
-    "settings": {"hidden": 256},
-    "recipe": {"epochs": 600},
-    "mean": 0.8,
-    "std": 0.01,
-    "runs": [0.79, 0.81],
-    "val_mean": 0.7,
-    "seconds": 1.5,
-    "source": "ab",
-    "seed": 0,
-}
+SCORE = Score(
+    model="gcn",
+    settings={"hidden": 256},
+    recipe={"epochs": 600},
+    mean=0.8,
+    std=0.01,
+    runs=(0.79, 0.81),
+    val_mean=0.7,
+    cpu_seconds=1.5,
+    source="ab",
+    seed=0,
+)
 PROVENANCE = Provenance(
     method="random",
     settings={"epochs": 5, "lr": 0.1, "kind": None},
@@ -221,22 +222,24 @@ def test_a_score_replaces_one_of_the_same_subject_alone(tmp_path):
         {"recipe": {"epochs": 5, "betas": (0.9, 0.99)}},
         {"source": "cd"},
     ]
-    others = [SCORE | change for change in changes]
+    others = [dataclasses.replace(SCORE, **change) for change in changes]
     many = small().with_scores(others)
     assert list(many.provenance.scores) == [SCORE, *others]
     many.save(tmp_path / "g")  # where a tuple becomes a list
-    again = CondensedGraph.load(tmp_path / "g").with_scores([score | {"mean": 0.7, "seed": 9} for score in others])
-    assert [score["mean"] for score in again.provenance.scores] == [0.8, 0.7, 0.7, 0.7, 0.7]
+    again = CondensedGraph.load(tmp_path / "g").with_scores(
+        [dataclasses.replace(score, mean=0.7, seed=9) for score in others]
+    )
+    assert [score.mean for score in again.provenance.scores] == [0.8, 0.7, 0.7, 0.7, 0.7]
     assert small().provenance.scores == PROVENANCE.scores
 
 
 def test_scores_of_files_from_before_sources_were_recorded(tmp_path):
-    old = {key: value for key, value in SCORE.items() if key not in ("source", "seed")}
+    old = {key: value for key, value in dataclasses.asdict(SCORE).items() if key not in ("source", "seed")}
     values = PROVENANCE.to_json() | {"scores": [old]}
     del values["directed"]
     graph = CondensedGraph.load(damage(tmp_path, provenance=values))
     assert graph.provenance.directed is False
-    assert list(graph.with_scores([SCORE]).provenance.scores) == [old, SCORE]
+    assert list(graph.with_scores([SCORE]).provenance.scores) == [Score(**old), SCORE]
 
 
 def test_scores_need_a_provenance():
@@ -352,8 +355,8 @@ def test_damaged_provenance(tmp_path, provenance):
         ({"cost": {"peak_rss_mb": 10**400}}, "cost.peak_rss_mb"),
         ({"scores": [{"model": "gcn"}]}, "scores.0.settings"),
         ({"scores": [3]}, "scores.0"),
-        ({"scores": [SCORE | {"runs": 3}]}, "scores.0.runs"),
-        ({"scores": [SCORE | {"source": 3}]}, "scores.0.source"),
+        ({"scores": [dataclasses.asdict(SCORE) | {"runs": 3}]}, "scores.0.runs"),
+        ({"scores": [dataclasses.asdict(SCORE) | {"source": 3}]}, "scores.0.source"),
         ({"source": []}, "source"),
         ({"source": {"nodes": -1}}, "source.nodes"),
         ({"source": {"nodes": 10**400}}, "source.nodes"),

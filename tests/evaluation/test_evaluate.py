@@ -321,7 +321,7 @@ def test_a_bug_keeps_its_traceback(source: SourceGraph, small: CondensedGraph, m
 
 
 def test_an_engine_gives_the_same_numbers(source: SourceGraph, small: CondensedGraph) -> None:
-    with gcond.engines.open_engine("local", workers=2, threads=2) as engine:
+    with gcond.open_engine("local", workers=2, threads=2) as engine:
         apart = evaluate(small, on=source, models=["gcn", "sgc"], runs=2, engine=engine, **QUICK)
     here = evaluate(small, on=source, models=["gcn", "sgc"], runs=2, **QUICK)
     assert [score.runs for score in apart] == [score.runs for score in here]

@@ -187,7 +187,7 @@ def test_what_fails_is_said_and_does_not_sink_the_rest(
     original = training_job.fit
 
     def failing(stack: Any, *views: Any, **options: Any) -> Any:
-        models = stack if isinstance(stack, tuple) else (stack,)
+        models = stack if isinstance(stack, list) else [stack]
         if any(model.activation == "sigmoid" and model.hops == 1 for model in models):
             raise DivergedError("training appnp diverged")
         if any(model.hidden == 8 and model.hops == 2 for model in models):

@@ -135,6 +135,7 @@ def test_a_condensation_goes_on_from_its_checkpoint(source, tmp_path):
 
     (job,) = condensations(source, 1, "gcond-x", epochs=3, init="sample", probe_every=0)
     runner = Runner(source, RunFolder(tmp_path), Counting(1))
+    runner.folder.graphs.mkdir()
     place = checkpoint_of(runner.folder.graphs / job.file(source))
     with pytest.raises(KeyboardInterrupt):
         job.method.condense(source, job.budget, 0, "cpu", [Checkpoint(place, 0.0), Halt()])
@@ -191,6 +192,7 @@ def test_a_damaged_checkpoint_is_as_good_as_none(source, tmp_path):
 
     (job,) = condensations(source, 1, "gcond-x", epochs=1, init="sample", probe_every=0)
     runner = Runner(source, RunFolder(tmp_path), Counting(1))
+    runner.folder.graphs.mkdir()
     checkpoint_of(runner.folder.graphs / job.file(source)).write_bytes(b"half a file")
     ((_, graph),) = runner.condense([job]).items()
     assert not runner.failures
@@ -308,4 +310,4 @@ def test_work_that_another_did_is_taken_over(source, tmp_path, monkeypatch):
     (trials,) = Runner(source, RunFolder(tmp_path), engine, on_progress=tick).train([job])
     assert trials[0] == expected[0]
     assert engine.given == 1
-    assert list((tmp_path / ".claims").iterdir()) == []
+    assert not (tmp_path / ".claims").exists()

@@ -77,7 +77,7 @@ def _when_it_pays(line: Line, top: Line, saved: float) -> str:
         return f"Condensing by {line.method} pays in time from the first training on."
     return (
         f"Condensing by {line.method} pays in time from training number {line.break_even:,} on: it takes "
-        f"{_seconds(_price(line))} once, and saves {_seconds(saved)} a training."
+        f"{_seconds(_price(line))} once, and saves {_seconds(saved)} per training."
     )
 
 

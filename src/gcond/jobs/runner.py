@@ -24,6 +24,7 @@ from gcond.jobs.training_job import (
 )
 from gcond.results import Failure, RunFolder, Timing, Trial
 from gcond.runtime.engines import Engine, Work
+from gcond.runtime.files import make_folder
 from gcond.runtime.tick import Tick, ignore
 
 # Between two looks at what another process has claimed and not finished.
@@ -84,6 +85,7 @@ class Runner:
         self._testing, self._tick = TrainingGround(source, device), on_progress or ignore
         if not engine.idle:
             folder.prepare()
+        folder.trials.refresh()  # a log that is none is refused before any work
 
     def condense(self, condensations: Iterable[Condensation]) -> dict[Condensation, CondensedGraph]:
         """The condensed graphs, but for those that failed."""
@@ -103,6 +105,8 @@ class Runner:
                 checkpoint_of(self.folder.graphs / job.file).unlink(missing_ok=True)
 
         missing = [_Graph(job, file) for job, file in files.items() if file not in found]
+        if missing and self.folder.graphs is not None and not self.engine.idle:
+            make_folder(self.folder.graphs)
         shared = Making(self.source, self._testing.device, self.folder.graphs if self.engine.shares_files else None)
         self._work_off("condensing", _condense, shared, missing, total=len(wanted), is_done=is_done, keep=keep)
         return {job: found[file] for job, file in files.items() if file in found}

@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gcond.graph.statistics import Statistics
-
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from gcond.condensed import Score
+    from gcond.graph.statistics import Statistics
     from gcond.results import SourceSummary
 
 MISSING = "–"
@@ -180,11 +179,9 @@ _STATISTICS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 def _known(found: Statistics | SourceSummary | None) -> dict[str, Any]:
     """What there is to show; of a source that a file only remembers, as much as it does."""
     values = asdict(found) if found is not None else {}
-    if not isinstance(found, Statistics):
-        return {key: value for key, value in values.items() if value not in (None, ())}
-    if found.listed_edges == found.edges:
-        del values["listed_edges"]  # nothing that the line above does not say
-    return values
+    if values.get("listed_edges") == values.get("edges"):
+        values.pop("listed_edges", None)  # nothing that the line above does not say
+    return {key: value for key, value in values.items() if value not in (None, ())}
 
 
 def _escape_latex(cell: str) -> str:

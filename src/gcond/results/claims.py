@@ -24,8 +24,11 @@ class Claims:
         """Whether the work called ``name`` is now this process's to do."""
         if self._folder is None:
             return True
-        self._folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._place(name), os.O_RDWR | os.O_CREAT, 0o666)
+        while True:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # another has just tidied up
+                descriptor = os.open(self._place(name), os.O_RDWR | os.O_CREAT, 0o666)
+                break
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -45,6 +48,9 @@ class Claims:
         """Give up what is still held, after a failure or at the end."""
         for name in list(self._held):
             self.release(name)
+        if self._folder is not None:
+            with contextlib.suppress(OSError):  # not there, or others hold theirs
+                self._folder.rmdir()
 
     def _place(self, name: str) -> Path:
         assert self._folder is not None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import FiniteFloat
 
 from gcond.results.failure import Failure
-from gcond.results.json_file import read_json, write_json
+from gcond.results.json_file import marked, read_json, write_json
 from gcond.results.quantities import Accuracy, Amount, Count, CpuSeconds, SettingValue
 from gcond.results.source_summary import SourceSummary
 
@@ -89,10 +89,10 @@ class Comparison:
     """The command line that made it."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return marked("comparison", self)
 
     def save(self, folder: Path) -> Path:
-        return write_json(folder / COMPARISON, "comparison", self.to_json())
+        return write_json(folder / COMPARISON, self.to_json())
 
     @classmethod
     def load(cls, folder: Path) -> Comparison:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,10 +16,14 @@ from gcond.runtime.files import write_text
 T = TypeVar("T")
 
 
-def write_json(path: Path, kind: str, values: dict[str, Any]) -> Path:
-    """Write ``values`` under the name of their ``kind`` and the version of gcond, atomically."""
-    text = json.dumps({"kind": kind, "gcond": __version__, **values}, indent=1, allow_nan=False, ensure_ascii=False)
-    write_text(path, text + "\n")
+def marked(kind: str, result: Any) -> dict[str, Any]:
+    """The fields of a ``result``, with its ``kind`` and the version of gcond."""
+    return {"kind": kind, "gcond": __version__, **asdict(result)}
+
+
+def write_json(path: Path, values: dict[str, Any]) -> Path:
+    """Write ``values`` atomically."""
+    write_text(path, json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
     return path
 
 

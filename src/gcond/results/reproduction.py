@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import FiniteFloat
 
 from gcond.results.failure import Failure
-from gcond.results.json_file import read_json, write_json
+from gcond.results.json_file import marked, read_json, write_json
 from gcond.results.quantities import Amount, Count
 
 
@@ -72,10 +72,10 @@ class Reproduction:
         return tuple(dict.fromkeys(row.dataset for row in self.rows))
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return marked("reproduction", self)
 
     def save(self, folder: Path) -> Path:
-        return write_json(folder / f"{self.table}.json", "reproduction", self.to_json())
+        return write_json(folder / f"{self.table}.json", self.to_json())
 
     @classmethod
     def load(cls, path: Path) -> Reproduction:

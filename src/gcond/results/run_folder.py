@@ -44,8 +44,8 @@ class RunFolder:
 
     def prepare(self) -> None:
         """Make the folder if it is not there; refuse a place where nothing could be written."""
-        if self.path is not None and self.graphs is not None:
-            make_folder(self.graphs)
+        if self.path is not None:
+            make_folder(self.path)
             check_writable(self.path / "trials.jsonl")
 
     def graph(self, name: str) -> CondensedGraph | None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from gcond.results.failure import Failure
-from gcond.results.json_file import read_json, write_json
+from gcond.results.json_file import marked, read_json, write_json
 from gcond.results.quantities import Accuracy, Count, CpuSeconds, SettingValue
 from gcond.results.source_summary import SourceSummary
 
@@ -118,7 +118,7 @@ class Search:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **asdict(self),
+            **marked("nas", self),
             "winners": {side: winner.to_json() for side, winner in self.winners.items()},
             "pearson": self.pearson,
             "spearman": self.spearman,
@@ -126,7 +126,7 @@ class Search:
         }
 
     def save(self, folder: Path) -> Path:
-        return write_json(folder / SEARCH, "nas", self.to_json())
+        return write_json(folder / SEARCH, self.to_json())
 
     @classmethod
     def load(cls, folder: Path) -> Search:

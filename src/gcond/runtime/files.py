@@ -68,6 +68,8 @@ def unwritable(target: Path, error: OSError) -> GcondError:
         reason = f"'{target.parent}' is not a folder"
     elif isinstance(error, IsADirectoryError):
         reason = "it is a folder"
+    elif isinstance(error, FileExistsError):
+        reason = "it is a file, and a folder is needed"
     else:
         reason = error.strerror or str(error)
     return GcondError(f"cannot write '{target}': {reason}")

@@ -71,7 +71,7 @@ def search(
     settings of the training by name, are put on top of :data:`RECIPE` and the model's own; ``condensed_epochs`` are
     :data:`CONDENSED_SHARE` of its epochs if not given, and all else is the same on both sides. All architectures start
     from ``seed``; the winners are trained from ``runs`` seeds that count on from it. Of architectures with the same
-    accuracy the first in the grid wins. Architectures whose weights have one shape are trained as a stack, and each
+    accuracy the first in the grid wins. Architectures whose weights have one shape are trained side by side, and each
     gives the same numbers whichever are trained beside it. In ``folder`` a search that was killed finds what it had;
     ``engine`` does the work (:func:`gcond.open_engine`), by default this process.
     """
