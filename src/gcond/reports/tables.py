@@ -179,9 +179,11 @@ _STATISTICS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 def _known(found: Statistics | SourceSummary | None) -> dict[str, Any]:
     """What there is to show; of a source that a file only remembers, as much as it does."""
     values = asdict(found) if found is not None else {}
-    if values.get("listed_edges") == values.get("edges"):
-        values.pop("listed_edges", None)  # nothing that the line above does not say
-    return {key: value for key, value in values.items() if value not in (None, ())}
+    if "listed_edges" not in values:
+        return {key: value for key, value in values.items() if value not in (None, ())}
+    if values["listed_edges"] == values["edges"]:
+        del values["listed_edges"]  # nothing that the line above does not say
+    return values
 
 
 def _escape_latex(cell: str) -> str:
