@@ -92,7 +92,7 @@ def test_files_are_left_as_they_were(workspace, gcond, file, run):
     [
         ([], "needs FILE or RUN"),
         (["nowhere.safetensors"], "no file or folder 'nowhere.safetensors'"),
-        (["small.safetensors", "--kind", "grapf"], "no figure 'grapf'"),
+        (["small.safetensors", "--kind", "grapf"], "unknown figure 'grapf'"),
         (["small.safetensors", "--kind", ","], "names no figure"),
         (["small.safetensors", "--kind", "curves"], "no loss curve"),
         (["small.safetensors", "--kind", "threshold"], "add --on SOURCE"),

@@ -131,7 +131,7 @@ def test_the_comparison_counts_bytes_and_all_the_seconds(folder):
     assert [row.new_budget for row in table.rows] == [False, True, False, True]
 
 
-def test_a_table_a_model_and_no_empty_columns(tmp_path, no_figures):
+def test_a_table_per_model_and_no_empty_columns(tmp_path, no_figures):
     graph = small()
     scored = dataclasses.replace(graph.provenance, scores=(score(), score(0.7, "sgc")))
     dataclasses.replace(graph, provenance=scored).save(tmp_path / "toy.safetensors")

@@ -20,7 +20,7 @@ from gcond.reports.reproduction_table import reproduction_table
 from gcond.reproduction import accuracy_tables as accuracy
 from gcond.reproduction.accuracy_tables import Cell, measure
 from gcond.reproduction.drawings import draw, threshold_points
-from gcond.reproduction.experiment_setup import ExperimentSetup, Scale
+from gcond.reproduction.experiment_setup import ExperimentSetup, Plan, Scale
 from gcond.reproduction.experiments import EXPERIMENTS
 from gcond.reproduction.paper import figure, spelling, tables
 from gcond.reproduction.reproduce import reproduce
@@ -41,7 +41,7 @@ def source():
 
 @pytest.fixture
 def setup(source, tmp_path):
-    return ExperimentSetup("cora", source, tmp_path, LocalEngine(1), scale=TINY)
+    return ExperimentSetup("cora", source, tmp_path, Plan(LocalEngine(1), scale=TINY))
 
 
 def test_figures_are_the_papers():
@@ -109,11 +109,11 @@ def test_what_fails_leaves_its_cell_empty(setup):
 
 
 def test_papers_settings_are_those_of_the_recipe(source, tmp_path):
-    setup = ExperimentSetup("cora", source, tmp_path, LocalEngine(1), settings="paper")
+    setup = ExperimentSetup("cora", source, tmp_path, Plan(LocalEngine(1), settings="paper"))
     assert setup.method("gcond").epochs == 600
     assert setup.method("gcond", structure="free").structure == "free"
     assert setup.method("random").name == "random"
-    quick = ExperimentSetup("cora", source, tmp_path, LocalEngine(1), scale=TINY, settings="paper")
+    quick = ExperimentSetup("cora", source, tmp_path, Plan(LocalEngine(1), scale=TINY, settings="paper"))
     assert quick.method("gcond").epochs == 1
     assert quick.method("gcond").outer == setup.method("gcond").outer
     assert setup.budgets == (35, 70, 140)
@@ -166,9 +166,7 @@ def test_reports_are_written_in_three_forms(source, tmp_path, monkeypatch):
             lambda name: source,
             ["cora"],
             tmp_path,
-            LocalEngine(1),
-            scale=dataclasses.replace(TINY, runs=1),
-            command="gcond reproduce original",
+            Plan(LocalEngine(1), scale=dataclasses.replace(TINY, runs=1), command="gcond reproduce original"),
         )
     )
     (report,) = reports  # PubMed's table is not for Cora
@@ -213,7 +211,7 @@ def test_seconds_of_few_epochs_are_those_of_fifty(setup, monkeypatch):
 
 
 def test_a_search_that_is_not_done_leaves_its_cells_empty(source, tmp_path, monkeypatch):
-    setup = small_lab(ExperimentSetup("cora", source, tmp_path, IdleEngine(), scale=TINY), monkeypatch)
+    setup = small_lab(ExperimentSetup("cora", source, tmp_path, Plan(IdleEngine(), scale=TINY)), monkeypatch)
     rows = EXPERIMENTS["nas"].measure(setup)
     assert {row.labels[0] for row in rows} == {"random", "herding", "gcond", "whole"}
     assert all(row.ours is None for row in rows)
@@ -239,7 +237,7 @@ def test_gat_trains_on_heavy_edges_where_the_recipe_says_so(setup):
 
 def test_the_whole_graph_of_an_inductive_source_is_what_training_sees(source, tmp_path, monkeypatch):
     apart = source.with_setting("inductive")
-    setup = small_lab(ExperimentSetup("cora", apart, tmp_path, LocalEngine(1), scale=TINY), monkeypatch)
+    setup = small_lab(ExperimentSetup("cora", apart, tmp_path, Plan(LocalEngine(1), scale=TINY)), monkeypatch)
     counted = {row.labels: row.ours.mean for row in EXPERIMENTS["statistics"].measure(setup) if row.ours}
     inside = apart.view("train").inputs
     assert counted["whole", "nodes"] == inside.num_nodes < source.num_nodes
@@ -253,14 +251,14 @@ def test_a_data_set_that_is_missing_is_told_before_any_work(source, tmp_path):
         return source
 
     with pytest.raises(GcondError, match="citeseer is not here"):
-        list(reproduce(["main"], load, ["cora", "citeseer"], tmp_path / "out", LocalEngine(1), scale=TINY))
+        list(reproduce(["main"], load, ["cora", "citeseer"], tmp_path / "out", Plan(LocalEngine(1), scale=TINY)))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["sparsification", "nas", "original"])
 def test_what_is_rather_looked_at_is_drawn(name, source, tmp_path, monkeypatch):
     small_lab(None, monkeypatch)
-    (report,) = reproduce([name], lambda _: source, ["cora"], tmp_path, LocalEngine(1), scale=TINY)
+    (report,) = reproduce([name], lambda _: source, ["cora"], tmp_path, Plan(LocalEngine(1), scale=TINY))
     written = draw(report, tmp_path)
     assert written == ([] if name == "original" else [tmp_path / f"{name}-cora.png"])
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)

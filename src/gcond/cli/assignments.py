@@ -1,10 +1,19 @@
-"""``key=value`` words of the command line, as dictionaries."""
+"""Words of the command line that hold several things: lists with commas, and ``key=value``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from gcond.errors import GcondError
+
+
+def parse_list(text: str, option: str, what: str, choices: Iterable[str] = ()) -> list[str]:
+    """``a,b`` from ``option`` as a list, each part once; refused where it names no ``what``."""
+    parts = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not parts:
+        known = ", ".join(choices)
+        raise GcondError(f"{option} names no {what}: {f'choose among {known}' if known else 'give some with commas'}")
+    return parts
 
 
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:

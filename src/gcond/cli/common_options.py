@@ -1,4 +1,4 @@
-"""What every command takes, and how each of them starts."""
+"""The options of every command, and how each of them starts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,18 @@ def flag(text: str, **details: Any) -> Parameter:
     return Parameter(help=text, negative=(), show_default=False, **details)
 
 
-def whole_number(text: str, **details: Any) -> Parameter:
-    """An integer, read strictly: 7.5 is refused, where the parser's own reading would round it."""
+def whole_number(text: str, *, least: int | None = None, **details: Any) -> Parameter:
+    """An integer, read strictly: 7.5 is refused, where the parser's own reading would round it, and what is too few."""
 
     def read(_: type, tokens: Sequence[Token]) -> int:
+        option, value = tokens[0].keyword or "", tokens[0].value
         try:
-            return int(tokens[0].value)
+            number = int(value)
         except ValueError:
             raise CoercionError(token=tokens[0], target_type=int) from None
+        if least is not None and number < least:
+            raise GcondError(f"{number} {option.lstrip('-')} are too few: use {option} {least} or more")
+        return number
 
     return Parameter(help=text, converter=read, **details)
 
@@ -116,23 +120,6 @@ SetOption = Annotated[
 ]
 
 
-def outcome(out: Path, condensed: CondensedGraph) -> dict[str, Any]:
-    """What ``--json`` says of a condensed graph that was written to ``out``."""
-
-    provenance, found = condensed.provenance, condensed.statistics
-    assert provenance is not None
-    return {
-        "out": str(out),
-        "method": provenance.method,
-        "nodes": found.nodes,
-        "edges": found.edges,
-        "seconds": provenance.cost["wall_seconds"],
-        "cpu_seconds": provenance.cost["cpu_seconds"],
-        "peak_rss_mb": provenance.cost["peak_rss_mb"],
-        "settings": provenance.settings,
-    }
-
-
 def file_stem(graph: SourceGraph) -> str:
     """The graph's name for a file; letters that trouble file systems become hyphens."""
     return re.sub(r"[^\w.-]+", "-", graph.name).strip("-.") or "graph"
@@ -145,6 +132,16 @@ TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 def command_line() -> str:
     """The command as it was typed, for the record."""
     return shlex.join(["gcond", *TYPED.get()])
+
+
+def can_draw(voice: Voice) -> bool:
+    """Whether there is what pictures are drawn with; if not, it is said."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        voice.note("the picture needs matplotlib, so there is none: pip install 'gcond[report]'")
+        return False
+    return True
 
 
 def check_new_file(out: Path, source: str, force: bool) -> None:

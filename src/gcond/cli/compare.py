@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from gcond.cli.assignments import parse_assignments
+from gcond.cli.assignments import parse_assignments, parse_list
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
@@ -40,8 +40,8 @@ def command(
     nodes: Annotated[str | None, Parameter(help="Budgets as numbers of nodes, with commas: 35,70,140.")] = None,
     methods: Annotated[str, Parameter(help="Names from `gcond methods` with commas between, or all.")] = "all",
     models: Annotated[str, Parameter(help="Names from `gcond models` with commas between, or all.")] = "gcn",
-    seeds: Annotated[int, whole_number("Condensed graphs a method and budget.")] = 5,
-    runs: Annotated[int, whole_number("Trainings on each of them.")] = 10,
+    seeds: Annotated[int, whole_number("Condensed graphs per method and budget.", least=1)] = 5,
+    runs: Annotated[int, whole_number("Trainings on each of them.", least=1)] = 10,
     out: Annotated[Path | None, Parameter(alias="-o", help="The run folder; SOURCE-comparison if not given.")] = None,
     recipe: Annotated[
         str | None,
@@ -70,9 +70,6 @@ def command(
     from gcond.runtime.files import make_folder
     from gcond.training import Recipe
 
-    for count, option in ((seeds, "--seeds"), (runs, "--runs")):
-        if count < 1:
-            raise GcondError(f"{count} is too few for {option}: use {option} 1 or more")
     chosen = chosen_methods(methods, parse_assignments(set_), recipe)
     networks = named_models(models)
     training = parse_assignments(train)
@@ -129,9 +126,7 @@ def chosen_methods(names: str, assigned: Mapping[str, str], recipe: str | None) 
     from gcond.config.registry import suggest
     from gcond.methods import method_for
 
-    wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
-    if not wanted:
-        raise GcondError(f"--methods names no method: choose among {', '.join(methods.available())}, or all")
+    wanted = parse_list(names, "--methods", "method", (*methods.available(), "all"))
     wanted = list(methods.available()) if "all" in wanted else wanted
     fields = {name: {field.name for field in dataclasses.fields(methods.find(name))} for name in wanted}
     for key in assigned:
@@ -161,19 +156,12 @@ def asked_budgets(ratio: str | None, nodes: str | None) -> tuple[list[str], list
     if (ratio is None) == (nodes is None):
         raise GcondError("give budgets as either --ratio or --nodes, for example --ratio 1.3%,2.6% or --nodes 35,70")
     if ratio is not None:
-        shares = list(_parts(ratio, "--ratio"))
+        shares = parse_list(ratio, "--ratio", "budget")
         for share in shares:
             parse_ratio(share)
         return shares, []
-    sizes = _parts(nodes or "", "--nodes")
+    sizes = parse_list(nodes or "", "--nodes", "budget")
     for part in sizes:
         if not part.isdecimal():
             raise GcondError(f"--nodes cannot be '{part}': give whole numbers with commas between, such as 35,70")
     return [], [int(part) for part in sizes]
-
-
-def _parts(text: str, option: str) -> Sequence[str]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts:
-        raise GcondError(f"{option} names no budget: give some with commas between")
-    return parts

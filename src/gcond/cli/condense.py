@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -18,13 +18,9 @@ from gcond.cli.common_options import (
     check_new_file,
     file_stem,
     flag,
-    outcome,
     whole_number,
 )
-from gcond.cli.learning_options import NOT_WATCHING, Watching, learned_facts, structure_facts
-
-if TYPE_CHECKING:
-    from gcond.graph import SourceGraph
+from gcond.cli.learning_options import NOT_WATCHING, Watching, tell_written
 
 DEFAULT_METHOD = "gcond"
 
@@ -61,7 +57,7 @@ def command(
     from gcond.graph import budget_for
     from gcond.graph.budget import check_budget, parse_ratio
     from gcond.methods import method_for
-    from gcond.reports.tables import facts, seconds, size
+    from gcond.reports.tables import seconds, size
     from gcond.runtime.device import choose_device
 
     # What can be refused without the graph is refused before it is read.
@@ -85,7 +81,7 @@ def command(
             f"cut to the {budget.nodes:,} labelled ones"
         )
     if out is None:
-        out = default_name(graph, method, budget.nodes)
+        out = Path(f"{file_stem(graph)}-{method}-{budget.nodes}.safetensors")
         check(out)
     with watching.session(out, voice, method, learned=learned) as callbacks:
         condensed = chosen.condense(graph, budget, seed, choose_device(common.device), callbacks)
@@ -93,24 +89,9 @@ def command(
 
     provenance, found = condensed.provenance, condensed.statistics
     assert provenance is not None
-    voice.result(
-        outcome(out, condensed),
-        facts(
-            {
-                "wrote": str(out),
-                "method": method,
-                "nodes": f"{found.nodes:,} of {graph.num_nodes:,} ({100 * found.nodes / graph.num_nodes:.2f} %)",
-                "edges": f"{found.edges:,} of {graph.num_edges:,}",
-                "storage": f"{size(found.bytes)} of {size(graph.nbytes)}",
-                **structure_facts(condensed),
-                **learned_facts(provenance),
-                "time": seconds(provenance.cost["wall_seconds"]),
-                "next": f"gcond evaluate {out} --on {source}",
-            }
-        ).rich(),
-    )
-
-
-def default_name(graph: SourceGraph, method: str, nodes: int) -> Path:
-    """``cora-herding-70.safetensors``."""
-    return Path(f"{file_stem(graph)}-{method}-{nodes}.safetensors")
+    counts = {
+        "nodes": f"{found.nodes:,} of {graph.num_nodes:,} ({100 * found.nodes / graph.num_nodes:.2f} %)",
+        "edges": f"{found.edges:,} of {graph.num_edges:,}",
+        "storage": f"{size(found.bytes)} of {size(graph.nbytes)}",
+    }
+    tell_written(voice, out, condensed, source, counts=counts, time=seconds(provenance.cost["wall_seconds"]))

@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments
-from gcond.cli.common_options import DEFAULTS, Common, SetOption, check_new_file, flag, outcome, whole_number
-from gcond.cli.learning_options import NOT_WATCHING, Watching, learned_facts, structure_facts
+from gcond.cli.common_options import DEFAULTS, Common, SetOption, check_new_file, flag, whole_number
+from gcond.cli.learning_options import NOT_WATCHING, Watching, tell_written
 
 
 def command(
@@ -34,7 +34,7 @@ def command(
     voice = common.start()
     from gcond.condensed import CondensedGraph
     from gcond.methods.grow import grow, growable
-    from gcond.reports.tables import facts, seconds
+    from gcond.reports.tables import seconds
 
     watching.check()
     options = parse_assignments(set_)
@@ -51,18 +51,9 @@ def command(
     provenance, before, after = grown.provenance, small.statistics, grown.statistics
     assert provenance is not None
     whole = provenance.cost["wall_seconds"]
-    voice.result(
-        outcome(out, grown) | {"grown_from": provenance.grown_from},
-        facts(
-            {
-                "wrote": str(out),
-                "method": provenance.method,
-                "nodes": f"{after.nodes:,}, {after.nodes - before.nodes:,} of them new",
-                "edges": f"{after.edges:,}, {after.edges - before.edges:,} of them new",
-                **structure_facts(grown),
-                **learned_facts(provenance),
-                "time": f"{seconds(whole - made.cost.get('wall_seconds', 0))}, {seconds(whole)} in all",
-                "next": f"gcond evaluate {out} --on {on}",
-            }
-        ).rich(),
-    )
+    counts = {
+        "nodes": f"{after.nodes:,}, {after.nodes - before.nodes:,} of them new",
+        "edges": f"{after.edges:,}, {after.edges - before.edges:,} of them new",
+    }
+    time = f"{seconds(whole - made.cost.get('wall_seconds', 0))}, {seconds(whole)} in all"
+    tell_written(voice, out, grown, on, counts=counts, time=time)

@@ -95,7 +95,10 @@ def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | Non
         if original is not None and (before := getattr(original, what))
     }
     payload: dict[str, Any] = {"file": str(file), "kind": "condensed", "sha256": graph.sha256}
-    payload |= _payload(provenance)
+    if provenance is None:
+        payload |= {"method": None, "scores": []}
+    else:  # the statistics of a transform are as long as the feature list
+        payload |= provenance.to_json() | {"transform": provenance.transform.get("kind")}
     payload |= {"statistics": found.to_json(), "source_statistics": _counts(original), "reduction": reduction}
 
     name = (source.name if source is not None else remembered.name if remembered is not None else "") or "source"
@@ -131,14 +134,6 @@ def distinctions(scores: Sequence[Score]) -> list[dict[str, Any]]:
     return found
 
 
-def _payload(provenance: Provenance | None) -> dict[str, Any]:
-    if provenance is None:
-        return {"method": None, "scores": []}
-    values = provenance.to_json()
-    values["transform"] = provenance.transform.get("kind")  # its statistics are as long as the feature list
-    return values
-
-
 def _ancestors(provenance: Provenance) -> Iterator[str]:
     """The graphs that it was grown from, the latest first, each with the settings in which it differs from this one."""
     child = provenance.as_parent()
@@ -154,7 +149,7 @@ def _ancestors(provenance: Provenance) -> Iterator[str]:
 
 
 def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> Any:
-    from gcond.reports.tables import facts, percent, seconds
+    from gcond.reports.tables import assignments, facts, percent, seconds
 
     about = {"file": str(file), "holds": "a condensed graph"}
     smaller = ", ".join(
@@ -172,7 +167,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
         about
         | {
             "made by": f"{p.method}, seed {p.seed}, gcond {p.gcond_version}",
-            "settings": ", ".join(f"{key}={value}" for key, value in p.settings.items()) or "none",
+            "settings": assignments(p.settings) or "none",
             "budget": f"{graph.num_nodes:,} nodes" + (f", {percent(ratio, 2)} %" if ratio is not None else ""),
             "setting": p.setting + (", directed" if p.directed else ""),
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,8 +83,34 @@ class Watching:
 NOT_WATCHING = Watching()
 
 
+def tell_written(
+    voice: Voice, out: Path, condensed: CondensedGraph, source: str, *, counts: Mapping[str, str], time: str
+) -> None:
+    """The condensed graph that was written to ``out``: its ``counts``, how learning went, and what to do next."""
+    from gcond.reports.tables import facts
+
+    provenance, found = condensed.provenance, condensed.statistics
+    assert provenance is not None
+    payload = {
+        "out": str(out),
+        "method": provenance.method,
+        "nodes": found.nodes,
+        "edges": found.edges,
+        "seconds": provenance.cost["wall_seconds"],
+        "cpu_seconds": provenance.cost["cpu_seconds"],
+        "peak_rss_mb": provenance.cost["peak_rss_mb"],
+        "settings": provenance.settings,
+    }
+    if provenance.grown_from:
+        payload["grown_from"] = provenance.grown_from
+    about = {"wrote": str(out), "method": provenance.method, **counts}
+    about |= structure_facts(condensed) | learned_facts(provenance)
+    voice.result(payload, facts(about | {"time": time, "next": f"gcond evaluate {out} --on {source}"}).rich())
+
+
 def learned_facts(provenance: Provenance) -> dict[str, str]:
     """What people want to know of a run that learned: epochs, the best probe, what went wrong on the way."""
+    from gcond.reports.figures.learning_curves import kept_probe
     from gcond.reports.tables import percent
 
     history = provenance.history
@@ -92,11 +118,11 @@ def learned_facts(provenance: Provenance) -> dict[str, str]:
         return {}
     ran, most = len(history["loss"]), provenance.settings["epochs"]
     found = {"epochs": f"{ran:,}" if ran == most else f"{ran:,} of {most:,}, stopped early"}
-    probes = list(zip(history.get("probe", ()), history.get("probe_epoch", ()), strict=True))
-    matched = [(accuracy, epoch) for accuracy, epoch in probes if epoch]  # the one of the start is not for keeping
-    if matched:
-        best, epoch = max(matched)  # of equal ones the later, which is what is kept
+    kept = kept_probe(history)
+    if kept is not None:
+        epoch, best = kept
         found["best probe"] = f"{percent(best)} % validation accuracy after epoch {epoch:.0f}"
+        probes = zip(history["probe"], history["probe_epoch"], strict=True)
         at_start = max((accuracy for accuracy, epoch in probes if not epoch), default=best)
         if at_start > best:
             again = f"epochs=0 with init={provenance.start}" if provenance.start else "epochs=0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -14,15 +14,12 @@ from gcond.cli.common_options import (
     DirectedOption,
     SetOption,
     SettingOption,
+    can_draw,
     command_line,
     whole_number,
 )
 from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
-
-if TYPE_CHECKING:
-    from gcond.cli.voice import Voice
-    from gcond.results import Search
 
 GridOption = Annotated[
     tuple[str, ...],
@@ -44,7 +41,7 @@ def command(
     on: Annotated[str, Parameter(help="The source graph that it was made from.")],
     model: Annotated[str, Parameter(help="Whose architectures are searched; a name from `gcond models`.")] = "appnp",
     grid: GridOption = (),
-    runs: Annotated[int, whole_number("How often each winner is trained and tested.")] = 20,
+    runs: Annotated[int, whole_number("How often each winner is trained and tested.", least=1)] = 20,
     seed: Annotated[int, whole_number("Seed of every architecture; the winners' runs count on from it.")] = 0,
     set_: Annotated[SetOption, Parameter(help="Settings of the training, such as epochs=200.")] = (),
     condensed_epochs: Annotated[
@@ -76,8 +73,6 @@ def command(
     from gcond.results import RunFolder
     from gcond.runtime.files import make_folder
 
-    if runs < 1:
-        raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
     recipe, wanted = parse_assignments(set_), parse_grid(grid)
     # What cannot be is refused before anything is read or made.
     recipes(space(model, wanted).models[0], recipe, condensed_epochs)
@@ -115,7 +110,11 @@ def command(
         raise GcondError(f"no architecture is trained on both graphs: {reason}")
     if not work.so_far:
         found.save(out)
-        _draw(out / "nas.png", found, voice)
+        if can_draw(voice):
+            from gcond.reports.figures import save_figure
+            from gcond.reports.figures.architecture_agreement import architectures_figure
+
+            save_figure(architectures_figure(found), out / "nas.png")
     voice.result({"out": str(out), **found.to_json()}, *(table.rich() for table in search_tables(found, str(out))))
 
 
@@ -127,15 +126,3 @@ def _check_folder(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise GcondError(f"'{out}' is a file: give a folder with --out")
     check_writable(out / SEARCH if out.exists() else out)
-
-
-def _draw(path: Path, found: Search, voice: Voice) -> None:
-    try:
-        from gcond.reports.figures import save_figure
-        from gcond.reports.figures.architecture_agreement import architectures_figure
-
-        figure = architectures_figure(found)
-    except ImportError:
-        voice.note("the picture needs matplotlib, so there is none: pip install 'gcond[report]'")
-        return
-    save_figure(figure, path)

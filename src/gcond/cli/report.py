@@ -34,6 +34,7 @@ def command(
     """
     voice = common.start()
     from gcond.reports.page import read_runs, render_page
+    from gcond.reports.tables import size
     from gcond.runtime.files import atomic_path, check_writable
 
     _check_out(out, runs)
@@ -46,13 +47,8 @@ def command(
     with atomic_path(out) as temporary:
         temporary.write_bytes(data)
     graphs = sum(len(run.graphs) for run in found)
-    voice.result({"out": str(out), "runs": len(found), "graphs": graphs, "bytes": len(data)}, _said(out, len(data)))
-
-
-def _said(out: Path, count: int) -> str:
-    from gcond.reports.tables import size
-
-    return f"wrote {out} ({size(count)}): open it in a browser"
+    said = f"wrote {out} ({size(len(data))}): open it in a browser"
+    voice.result({"out": str(out), "runs": len(found), "graphs": graphs, "bytes": len(data)}, said)
 
 
 def _check_out(out: Path, runs: list[Path]) -> None:
@@ -68,12 +64,8 @@ def _source(runs: list[PageRun], on: str, common: Common, voice: Voice) -> Sourc
     """The graph ``on`` as the first run read it; if it is no run's source, it is said."""
     shown = [each.graph for run in runs for each in run.graphs]
     made = next((graph.provenance for graph in shown if graph.provenance is not None), None)
-    graph = common.load(
-        on,
-        voice,
-        setting=made.setting if made is not None else None,
-        directed=made.directed if made is not None else False,
-    )
+    setting, directed = (made.setting, made.directed) if made is not None else (None, False)
+    graph = common.load(on, voice, setting=setting, directed=directed)
     if not any(run.source.sha256 in ("", graph.sha256) for run in runs):
         voice.warn(f"no run is of '{graph.name}' as it is now, so the page shows nothing of it")
     return graph

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from gcond.cli.common_options import DEFAULTS, Common, command_line, flag, whole_number
+from gcond.cli.assignments import parse_list
+from gcond.cli.common_options import DEFAULTS, Common, can_draw, command_line, flag, whole_number
 from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.cli.voice import Voice
-    from gcond.results import Reproduction
 
 
 def command(
@@ -25,8 +25,10 @@ def command(
         str | None, Parameter(help="Data sets with commas between; those at hand if not given.")
     ] = None,
     quick: Annotated[bool, flag("A small version in minutes: one graph, two runs, few epochs.")] = False,
-    seeds: Annotated[int | None, whole_number("Condensed graphs a cell, 5 if not given; a search is on one.")] = None,
-    runs: Annotated[int | None, whole_number("Trainings on each of them; 10 if not given.")] = None,
+    seeds: Annotated[
+        int | None, whole_number("Condensed graphs per cell, 5 if not given; a search is on one.", least=1)
+    ] = None,
+    runs: Annotated[int | None, whole_number("Trainings on each of them; 10 if not given.", least=1)] = None,
     settings: Annotated[
         Literal["gcond", "paper"], Parameter(help="The methods' own defaults, or what the paper's scripts use.")
     ] = "gcond",
@@ -44,7 +46,8 @@ def command(
     from gcond.config.registry import resolve
     from gcond.reports.comparison_table import failure_lines
     from gcond.reports.reproduction_table import reproduction_table
-    from gcond.reproduction.experiment_setup import FULL, QUICK
+    from gcond.reproduction.drawings import draw
+    from gcond.reproduction.experiment_setup import FULL, QUICK, Plan
     from gcond.reproduction.experiments import EXPERIMENTS
     from gcond.reproduction.reproduce import reproduce
 
@@ -54,43 +57,22 @@ def command(
     names = list(EXPERIMENTS) if "all" in tables else list(dict.fromkeys(tables))
     for name in names:
         resolve("table", name, {**EXPERIMENTS, "all": None})
-    for count, option in ((seeds, "--seeds"), (runs, "--runs")):
-        if count is not None and count < 1:
-            raise GcondError(f"{count} is too few for {option}: use {option} 1 or more")
     usual = QUICK if quick else FULL
     scale = dataclasses.replace(usual, seeds=seeds or usual.seeds, runs=runs or usual.runs)
     chosen = _datasets(names, datasets, common.data, voice)
+    drawing = not work.so_far and can_draw(voice)
     shown, payload = [], []
     with work.open(common.threads) as engine, voice.progress("reproducing") as tick:
-        for report in reproduce(
-            names,
-            lambda name: common.load(name, voice),
-            chosen,
-            out,
-            engine,
-            scale=scale,
-            settings=settings,
-            device=common.device,
-            command=command_line(),
-            on_progress=tick,
-        ):
+        plan = Plan(engine, scale, settings, common.device, command_line(), tick)
+        for report in reproduce(names, lambda name: common.load(name, voice), chosen, out, plan):
             payload.append(report.to_json())
             shown.append(reproduction_table(report).rich())
             for line in failure_lines(report.failures):
                 voice.warn(line)
-            if not work.so_far:
-                _draw(report, out, voice)
+            if drawing:
+                draw(report, out)
     where = [] if work.so_far else [f"Markdown, LaTeX and JSON are in {out}"]
     voice.result({"folder": str(out), "tables": payload}, *shown, *where)
-
-
-def _draw(report: Reproduction, out: Path, voice: Voice) -> None:
-    from gcond.reproduction.drawings import draw
-
-    try:
-        draw(report, out)
-    except ImportError:
-        voice.note("pictures need matplotlib, so there are none: pip install 'gcond[report]'")
 
 
 def _list(voice: Voice) -> None:
@@ -110,9 +92,7 @@ def _datasets(names: list[str], asked: str | None, data: Path | None, voice: Voi
 
     printed = dict.fromkeys(dataset for name in names for dataset in EXPERIMENTS[name].datasets)
     if asked is not None:
-        wanted = list(dict.fromkeys(part.strip() for part in asked.split(",") if part.strip()))
-        if not wanted:
-            raise GcondError(f"--datasets names no data set: choose among {', '.join(printed)}")
+        wanted = parse_list(asked, "--datasets", "data set", printed)
         for dataset in wanted:
             resolve("data set", dataset, {name: name for name in printed})
         return wanted

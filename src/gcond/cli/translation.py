@@ -9,8 +9,9 @@ from collections.abc import Collection
 _OPTIONS = {"memory_limit": "--memory", "data_dir": "--data", "folder": "-o", "out": "-o"}
 # Options that take settings, whose names settings have, too.
 _OF_SETTINGS = ("--set", "--train", "--grid")
-# A setting stays as --set takes it; part of a longer word (a path, a list of changes) is no argument.
-_ARGUMENT = re.compile(r"(?<!\S)(?<!setting )(\(?)([a-z_]+)=('[^']*'|\"[^\"]*\"|[^\s,;:()]+)")
+# A setting, and a form that an option takes, stay as they are; part of a longer word (a path, a list of changes) is no
+# argument.
+_ARGUMENT = re.compile(r"(?<!\S)(?<!setting )(?<!takes )(\(?)([a-z_]+)=('[^']*'|\"[^\"]*\"|[^\s,;:()]+)")
 
 
 def in_options(message: str, options: Collection[str]) -> str:

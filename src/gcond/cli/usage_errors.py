@@ -15,10 +15,13 @@ from cyclopts import (
 )
 
 from gcond.config.registry import suggest
+from gcond.errors import GcondError
 
 
 def sentence(error: CycloptsError) -> str:
     """What is wrong with the command line and what would be right."""
+    if isinstance(error.__cause__, GcondError):
+        return str(error.__cause__)  # a reader of ours has said it
     where = " ".join(["gcond", *(error.command_chain or ())])
     if isinstance(error, UnknownCommandError):
         return _unknown_command(error)

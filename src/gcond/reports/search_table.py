@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcond.reports.tables import MISSING, Table, accuracy, assignments, facts, percent, seconds
+from gcond.reports.tables import MISSING, Table, accuracy, assignments, facts, known, percent, seconds
 from gcond.results import SIDES, Search
 
 
@@ -10,7 +10,7 @@ def search_tables(search: Search, wrote: str = "") -> tuple[Table, Table]:
     """The winners, then the correlations; ``wrote`` names where it was saved."""
     title = f"{len(search.architectures):,} architectures of {search.model} on {search.source.name}"
     correlations = {"Pearson correlation": search.pearson, "Spearman correlation": search.spearman}
-    said = {name: MISSING if value is None else f"{value:.2f}" for name, value in correlations.items()}
+    said = {name: known(value, "{:.2f}".format) for name, value in correlations.items()}
     failures = str(len(search.failures)) if search.failures else ""
     return winners_table(search, title), facts({**said, "failures": failures, "wrote": wrote})
 
@@ -20,14 +20,9 @@ def winners_table(search: Search, title: str = "") -> Table:
     rows = []
     for side in SIDES:
         winner, tried = search.winners.get(side), [getattr(one, side) for one in search.architectures]
-        rows.append(
-            (
-                f"{side} graph",
-                seconds(search.cpu_seconds[side]),
-                percent(max(tried)) if tried else MISSING,
-                accuracy(winner.mean, winner.spread) if winner else MISSING,
-                assignments(winner.settings) if winner else MISSING,
-            )
-        )
-    columns = ("searched on", "CPU time", "best validation %", "its test accuracy %", "architecture")
-    return Table(columns, tuple(rows), title, words=(0, 4))
+        found = {"searched on": f"{side} graph", "CPU time": seconds(search.cpu_seconds[side])}
+        found["best validation %"] = known(max(tried, default=None), percent)
+        found["its test accuracy %"] = accuracy(winner.mean, winner.spread) if winner else MISSING
+        found["architecture"] = assignments(winner.settings) if winner else MISSING
+        rows.append(found)
+    return Table.of(rows, title, words=(0, 4))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,12 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"a row has {len(row)} cells for {len(self.columns)} columns")
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, str]], title: str = "", **layout: Any) -> Table:
+        """A table of ``rows`` that name their cells alike, by which the columns are called."""
+        columns = tuple(rows[0]) if rows else ()
+        return cls(columns, tuple(tuple(row[name] for name in columns) for row in rows), title, **layout)
 
     def rich(self) -> RichTable:
         """For the terminal."""
@@ -87,13 +93,13 @@ def score_table(scores: Sequence[Score], title: str = "", settings: Sequence[Map
 
 def statistics_table(columns: Mapping[str, Statistics | SourceSummary | None], title: str = "") -> Table:
     """Graphs side by side, a column each; what is not known of one is left out there."""
-    known = {name: _known(found) for name, found in columns.items()}
+    shown = {name: _known(found) for name, found in columns.items()}
     rows = tuple(
-        (label, *(show(values[key]) if values.get(key) is not None else MISSING for values in known.values()))
+        (label, *(known(values.get(key), show) for values in shown.values()))
         for label, key, show in _STATISTICS
-        if any(key in values for values in known.values())
+        if any(key in values for values in shown.values())
     )
-    return Table(("", *known), rows, title)
+    return Table(("", *shown), rows, title)
 
 
 def facts(pairs: Mapping[str, str], title: str = "") -> Table:
@@ -103,6 +109,11 @@ def facts(pairs: Mapping[str, str], title: str = "") -> Table:
 
 def percent(fraction: float, digits: int = 1) -> str:
     return f"{100 * fraction:.{digits}f}"
+
+
+def known(value: float | None, show: Callable[[float], str]) -> str:
+    """``value`` as ``show`` writes it, where there is one."""
+    return MISSING if value is None else show(value)
 
 
 def accuracy(mean: float, std: float | None) -> str:
@@ -129,6 +140,10 @@ def size(number: float) -> str:
     return f"{number:.1f} TB"
 
 
+def megabytes(number: float) -> str:
+    return size(1e6 * number)
+
+
 def seconds(duration: float) -> str:
     """``0.04 s``, ``12.3 s`` or ``2 min 5 s``."""
     if duration < 120:
@@ -148,7 +163,7 @@ def _classes(counts: Sequence[int]) -> str:
     return f"{min(counts):,} to {max(counts):,}" if min(counts) < max(counts) else f"{max(counts):,}"
 
 
-_STATISTICS = (
+_STATISTICS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("nodes", "nodes", _whole),
     ("edges", "edges", _whole),
     ("edges as listed", "listed_edges", _whole),
@@ -164,9 +179,11 @@ _STATISTICS = (
 def _known(found: Statistics | SourceSummary | None) -> dict[str, Any]:
     """What there is to show; of a source that a file only remembers, as much as it does."""
     values = asdict(found) if found is not None else {}
-    if values.get("listed_edges") == values.get("edges"):
-        values.pop("listed_edges", None)  # nothing that the line above does not say
-    return {key: value for key, value in values.items() if value not in (None, ())}
+    if "listed_edges" not in values:
+        return {key: value for key, value in values.items() if value not in (None, ())}
+    if values["listed_edges"] == values["edges"]:
+        del values["listed_edges"]  # nothing that the line above does not say
+    return values
 
 
 def _escape_latex(cell: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -84,163 +86,127 @@ def _cut(small: CondensedGraph, threshold: float) -> CondensedGraph:
     return thresholded(small, threshold) if small.num_edges or small.structure else small
 
 
-def main(setup: ExperimentSetup) -> list[ReproducedRow]:
+Measurement = Callable[[ExperimentSetup], list[ReproducedRow]]
+
+
+def measured(cells: Callable[[ExperimentSetup], Iterable[Cell]]) -> Measurement:
+    """The experiment whose cells are ``cells``."""
+
+    @functools.wraps(cells)
+    def experiment(setup: ExperimentSetup) -> list[ReproducedRow]:
+        return measure(setup, list(cells(setup)))
+
+    return experiment
+
+
+@measured
+def main(setup: ExperimentSetup) -> Iterator[Cell]:
     """Table 2: a GCN on what every method makes at every budget."""
-    cells = [Cell(("", "whole"), figure("main", setup.dataset, "whole"))]
+    yield Cell(("", "whole"), figure("main", setup.dataset, "whole"))
     for place, nodes in enumerate(setup.budgets):
         for name in METHODS:
             printed = figure("main", setup.dataset, "rows", place, spelling(name))
-            cells.append(Cell((str(nodes), name), printed, method=setup.method(name), nodes=nodes))
-    return measure(setup, cells)
+            yield Cell((str(nodes), name), printed, method=setup.method(name), nodes=nodes)
 
 
 def architectures(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Table 3: one condensed graph, many test models; the average is over five of them, as in the paper."""
-    cells = []
+    printed = ("architectures", setup.dataset)
+    cells = list(_learned(setup, ("mlp", "gat", *BACKBONES), *printed))
+    # Without edges there is nothing to attend to, and the paper prints nothing.
+    cells = [cell for cell in cells if cell.model.name != "gat" or cell.paper is not None]
+    threshold = setup.recipe.gat_threshold
+    cells = [replace(cell, threshold=threshold) if cell.model.name == "gat" else cell for cell in cells]
+    return _with_averages(measure(setup, cells), lambda name: figure(*printed, spelling(name), "avg"))
+
+
+def _learned(setup: ExperimentSetup, models: Sequence[str], *printed: str) -> Iterator[Cell]:
+    """Every test model on what every method that learns makes of the middle budget."""
     for name in LEARNED:
-        for model in ("mlp", "gat", *BACKBONES):
-            printed = figure("architectures", setup.dataset, spelling(name), model)
-            if model == "gat" and printed is None:
-                continue  # without edges there is nothing to attend to
-            threshold = setup.recipe.gat_threshold if model == "gat" else None
-            test_model = find_model(model)()
-            cells.append(
-                Cell((name, model), printed, test_model, setup.method(name), setup.middle, threshold=threshold)
-            )
-    return _with_averages(
-        measure(setup, cells), lambda name: figure("architectures", setup.dataset, spelling(name), "avg")
-    )
+        for model in models:
+            paper = figure(*printed, spelling(name), model)
+            yield Cell((name, model), paper, find_model(model)(), setup.method(name), setup.middle)
 
 
-def versatility(setup: ExperimentSetup) -> list[ReproducedRow]:
+@measured
+def versatility(setup: ExperimentSetup) -> Iterator[Cell]:
     """Table 4: rows are the backbone that condenses, columns the model that is tested."""
-    return measure(
-        setup,
-        [
-            Cell(
-                (backbone, model),
-                figure("versatility", setup.dataset, "cells", backbone, model),
-                find_model(model)(),
-                setup.method("gcond", backbone=backbone),
-                setup.budgets[0] if setup.dataset == "ogbn-arxiv" else setup.middle,
-            )
-            for backbone in BACKBONES
-            for model in BACKBONES
-        ],
-    )
+    nodes = setup.budgets[0] if setup.dataset == "ogbn-arxiv" else setup.middle
+    for backbone, model in product(BACKBONES, BACKBONES):
+        printed = figure("versatility", setup.dataset, "cells", backbone, model)
+        method = setup.method("gcond", backbone=backbone)
+        yield Cell((backbone, model), printed, find_model(model)(), method, nodes)
 
 
-def parametrization(setup: ExperimentSetup) -> list[ReproducedRow]:
+@measured
+def parametrization(setup: ExperimentSetup) -> Iterator[Cell]:
     """Ablation: A' as numbers of its own against A' = g_Φ(X')."""
-    return _variants(setup, "parametrization", {"free": {"structure": "free"}, "mlp": {"structure": "mlp"}})
+    for structure in ("free", "mlp"):
+        method, printed = (
+            setup.method("gcond", structure=structure),
+            figure("parametrization", setup.dataset, structure),
+        )
+        yield Cell((structure,), printed, method=method, nodes=setup.middle)
 
 
-def optimization(setup: ExperimentSetup) -> list[ReproducedRow]:
+@measured
+def optimization(setup: ExperimentSetup) -> Iterator[Cell]:
     """Ablation: X' and Φ learning together against in turns."""
-    alternate = setup.method("gcond").schedule  # type: ignore[attr-defined]
-    return _variants(setup, "optimization", {"joint": {"schedule": "joint"}, "alternate": {"schedule": alternate}})
-
-
-def _variants(setup: ExperimentSetup, table: str, variants: Mapping[str, Mapping[str, Any]]) -> list[ReproducedRow]:
-    return measure(
-        setup,
-        [
-            Cell(
-                (name,), figure(table, setup.dataset, name), method=setup.method("gcond", **options), nodes=setup.middle
-            )
-            for name, options in variants.items()
-        ],
-    )
+    in_turns = setup.method("gcond")
+    for name, method in (("joint", setup.method("gcond", schedule="joint")), ("alternate", in_turns)):
+        yield Cell((name,), figure("optimization", setup.dataset, name), method=method, nodes=setup.middle)
 
 
 def sparsification(setup: ExperimentSetup) -> list[ReproducedRow]:
     """The figure of accuracy against the threshold δ; the paper prints no numbers for it."""
     gcond = setup.method("gcond")
-    cells = [Cell((f"δ = {d:g}",), None, method=gcond, nodes=setup.middle, threshold=d) for d in DELTAS]
     small = setup.condense(gcond, setup.middle)
-    density = {} if small is None else {f"δ = {d:g}": _density(_cut(small, d)) for d in DELTAS}
-    return [
-        ReproducedRow((*row.labels, density.get(row.labels[0], "")), row.ours, row.n, row.paper)
-        for row in measure(setup, cells)
-    ]
-
-
-def _density(small: CondensedGraph) -> str:
-
-    return f"{100 * small.statistics.density:.2f} %"
-
-
-def depth(setup: ExperimentSetup) -> list[ReproducedRow]:
-    """Hidden units and layers of the GCN that is tested."""
-    shapes = [(16, 1), *((hidden, layers) for hidden in (16, 32, 64, 128, 256) for layers in (2, 3, 4))]
-    return measure(
-        setup,
-        [
-            Cell(
-                (str(hidden), str(layers)),
-                figure("depth_hidden", setup.dataset, "cells", hidden, layers),
-                GCN(hidden=hidden, layers=layers),
-                setup.method("gcond"),
-                setup.middle,
-            )
-            for hidden, layers in shapes
-        ],
-    )
-
-
-def cross_depth(setup: ExperimentSetup) -> list[ReproducedRow]:
-    """SGC of one depth condenses, of another is tested; without weight decay, with dropout 0.5."""
-    return measure(
-        setup,
-        [
-            Cell(
-                (str(made), str(tested)),
-                figure("cross_depth", "cells", made, tested),
-                SGC(layers=1, hops=tested),
-                setup.method("gcond", backbone="sgc", layers=1, hops=made),
-                setup.middle,
-                {"weight_decay": 0.0, "dropout": 0.5},
-            )
-            for made in DEPTHS
-            for tested in DEPTHS
-        ],
-    )
-
-
-def propagation(setup: ExperimentSetup) -> list[ReproducedRow]:
-    """Transformation layers and propagations of the SGC that is tested."""
-    return measure(
-        setup,
-        [
-            Cell(
-                (str(layers), str(hops)),
-                figure("propagation_transformation", "cells", layers, hops),
-                SGC(layers=layers, hops=hops),
-                setup.method("gcond"),
-                setup.middle,
-            )
-            for layers in range(1, 6)
-            for hops in range(1, 6)
-        ],
-    )
-
-
-def original(setup: ExperimentSetup) -> list[ReproducedRow]:
-    """The test models trained on the whole graph."""
-    models = ("gat", "cheby", "sage", "sgc", "appnp", "gcn")
-    return measure(
-        setup, [Cell((model,), figure("original", setup.dataset, model), find_model(model)()) for model in models]
-    )
-
-
-def pubmed(setup: ExperimentSetup) -> list[ReproducedRow]:
-    """PubMed, which has a table of its own: the learned methods and five test models."""
-    cells = [Cell(("whole", "gcn"), figure("pubmed", "whole_gcn"))]
-    for name in LEARNED:
-        for model in BACKBONES:
-            printed = figure("pubmed", spelling(name), model)
-            cells.append(Cell((name, model), printed, find_model(model)(), setup.method(name), setup.middle))
+    cells = []
+    for delta in DELTAS:
+        density = "" if small is None else f"{100 * _cut(small, delta).statistics.density:.2f} %"
+        cells.append(Cell((f"δ = {delta:g}", density), None, method=gcond, nodes=setup.middle, threshold=delta))
     return measure(setup, cells)
+
+
+@measured
+def depth(setup: ExperimentSetup) -> Iterator[Cell]:
+    """Hidden units and layers of the GCN that is tested."""
+    for hidden, layers in [(16, 1), *product((16, 32, 64, 128, 256), (2, 3, 4))]:
+        printed = figure("depth_hidden", setup.dataset, "cells", hidden, layers)
+        model = GCN(hidden=hidden, layers=layers)
+        yield Cell((str(hidden), str(layers)), printed, model, setup.method("gcond"), setup.middle)
+
+
+@measured
+def cross_depth(setup: ExperimentSetup) -> Iterator[Cell]:
+    """SGC of one depth condenses, of another is tested; without weight decay, with dropout 0.5."""
+    recipe = {"weight_decay": 0.0, "dropout": 0.5}
+    for made, tested in product(DEPTHS, DEPTHS):
+        method = setup.method("gcond", backbone="sgc", layers=1, hops=made)
+        printed, model = figure("cross_depth", "cells", made, tested), SGC(layers=1, hops=tested)
+        yield Cell((str(made), str(tested)), printed, model, method, setup.middle, recipe)
+
+
+@measured
+def propagation(setup: ExperimentSetup) -> Iterator[Cell]:
+    """Transformation layers and propagations of the SGC that is tested."""
+    for layers, hops in product(range(1, 6), range(1, 6)):
+        printed, model = figure("propagation_transformation", "cells", layers, hops), SGC(layers=layers, hops=hops)
+        yield Cell((str(layers), str(hops)), printed, model, setup.method("gcond"), setup.middle)
+
+
+@measured
+def original(setup: ExperimentSetup) -> Iterator[Cell]:
+    """The test models trained on the whole graph."""
+    for model in ("gat", "cheby", "sage", "sgc", "appnp", "gcn"):
+        yield Cell((model,), figure("original", setup.dataset, model), find_model(model)())
+
+
+@measured
+def pubmed(setup: ExperimentSetup) -> Iterator[Cell]:
+    """PubMed, which has a table of its own: the learned methods and five test models."""
+    yield Cell(("whole", "gcn"), figure("pubmed", "whole_gcn"))
+    yield from _learned(setup, BACKBONES, "pubmed")
 
 
 def _with_averages(rows: Sequence[ReproducedRow], printed: Callable[[str], Figure | None]) -> list[ReproducedRow]:

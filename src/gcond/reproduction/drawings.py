@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def draw(report: Reproduction, folder: Path) -> list[Path]:
-    """Pictures of ``report`` beside its tables in ``folder``, one a data set; none for most tables."""
+    """Pictures of ``report`` beside its tables in ``folder``, one per data set; none for most tables."""
     from gcond.reports.figures import save_figure
 
     name = report.table

@@ -18,15 +18,13 @@ from gcond.results import Failure, RunFolder
 from gcond.runtime.engines import Engine
 from gcond.runtime.tick import Tick
 
-Settings = Literal["gcond", "paper"]
-
 
 @dataclass(frozen=True)
 class Scale:
     """How much of everything."""
 
     seeds: int = 5
-    """Condensed graphs a cell."""
+    """Condensed graphs per cell."""
     runs: int = 10
     """Trainings on each of them."""
     epochs: int | None = None
@@ -47,26 +45,26 @@ QUICK = Scale(
 )
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How experiments are done, on whatever data sets."""
+
+    engine: Engine
+    scale: Scale = FULL
+    settings: Literal["gcond", "paper"] = "gcond"
+    """Whose settings the methods have: their own defaults, or the paper's."""
+    device: str = "auto"
+    command: str = ""
+    on_progress: Tick | None = None
+
+
 class ExperimentSetup:
     """One data set with a runner of its own, that all experiments on it share: a graph is made once for all of them."""
 
-    def __init__(
-        self,
-        dataset: str,
-        source: SourceGraph,
-        folder: Path,
-        engine: Engine,
-        *,
-        scale: Scale = FULL,
-        settings: Settings = "gcond",
-        device: str = "auto",
-        command: str = "",
-        on_progress: Tick | None = None,
-    ) -> None:
-        self.dataset, self.source, self.scale, self.settings = dataset, source, scale, settings
-        self.folder, self.engine, self.device, self.command = folder, engine, device, command
-        self.runner = Runner(source, RunFolder(folder), engine, device=device, on_progress=on_progress)
-        self.on_progress = on_progress
+    def __init__(self, dataset: str, source: SourceGraph, folder: Path, plan: Plan) -> None:
+        self.dataset, self.source, self.folder, self.plan, self.scale = dataset, source, folder, plan, plan.scale
+        kept = RunFolder(folder)
+        self.runner = Runner(source, kept, plan.engine, device=plan.device, on_progress=plan.on_progress)
 
     @property
     def failures(self) -> list[Failure]:
@@ -90,7 +88,7 @@ class ExperimentSetup:
     def method(self, name: str, **options: Any) -> Method:
         """The method with its own defaults or the paper's settings, and ``options`` on top."""
         learned = find(name).kind == "learned"
-        paper = self.dataset if learned and self.settings == "paper" else None
+        paper = self.dataset if learned and self.plan.settings == "paper" else None
         method = method_for(name, options, paper)
         if learned and self.scale.epochs is not None and "epochs" not in options:
             options = options | {"epochs": min(self.scale.epochs, method.epochs)}  # type: ignore[attr-defined]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from gcond.reproduction import accuracy_tables as accuracy
 from gcond.reproduction import other_tables as others
-from gcond.reproduction.experiment_setup import ExperimentSetup
+from gcond.reproduction.accuracy_tables import Measurement
 from gcond.reproduction.paper import tables
-from gcond.results import ReproducedRow
 
 
 @dataclass(frozen=True)
@@ -22,62 +20,45 @@ class Experiment:
     """What the labels of its rows are."""
     datasets: tuple[str, ...]
     """Those that the paper has it for."""
-    measure: Callable[[ExperimentSetup], list[ReproducedRow]]
+    measure: Measurement
     digits: int = 1
 
 
-def _printed(table: str) -> tuple[str, ...]:
-    known = tables()["datasets"]
-    return tuple(name for name in known if name in tables()[table])
+def _experiment(
+    name: str, title: str, columns: str, measure: Measurement, *datasets: str, digits: int = 1
+) -> Experiment:
+    """An experiment on ``datasets``; without any, on those of which the paper's table of this name has figures."""
+    table = tables().get(name, {})
+    printed = datasets or tuple(dataset for dataset in tables()["datasets"] if dataset in table)
+    return Experiment(name, title, tuple(columns.split(", ")), printed, measure, digits)
 
 
 _EXPERIMENTS = (
-    Experiment("main", "GCN on what every method makes", ("nodes", "method"), _printed("main"), accuracy.main),
-    Experiment(
-        "architectures",
-        "One condensed graph, many test models",
-        ("method", "model"),
-        _printed("architectures"),
-        accuracy.architectures,
-    ),
-    Experiment(
-        "versatility",
-        "Backbones of gcond, and test models",
-        ("backbone", "model"),
-        _printed("versatility"),
-        accuracy.versatility,
-    ),
-    Experiment(
-        "statistics",
-        "Condensed and original graphs",
-        ("graph", "property"),
-        _printed("statistics"),
-        others.statistics,
-        digits=2,
-    ),
-    Experiment(
-        "parametrization", "Free A' or Φ", ("structure",), _printed("parametrization"), accuracy.parametrization
-    ),
-    Experiment("optimization", "Together or in turns", ("schedule",), _printed("optimization"), accuracy.optimization),
-    Experiment("nas", "Architecture search", ("search on", "figure"), _printed("nas"), others.nas, digits=2),
-    Experiment("time", "Seconds for 50 epochs of gcond", ("ratio", "nodes"), _printed("time"), others.time),
-    Experiment(
+    _experiment("main", "GCN on what every method makes", "nodes, method", accuracy.main),
+    _experiment("architectures", "One condensed graph, many test models", "method, model", accuracy.architectures),
+    _experiment("versatility", "Backbones of gcond, and test models", "backbone, model", accuracy.versatility),
+    _experiment("statistics", "Condensed and original graphs", "graph, property", others.statistics, digits=2),
+    _experiment("parametrization", "Free A' or Φ", "structure", accuracy.parametrization),
+    _experiment("optimization", "Together or in turns", "schedule", accuracy.optimization),
+    _experiment("nas", "Architecture search", "search on, figure", others.nas, digits=2),
+    _experiment("time", "Seconds for 50 epochs of gcond", "ratio, nodes", others.time),
+    _experiment(
         "sparsification",
         "Accuracy and density against δ",
-        ("threshold", "density"),
-        tuple(tables()["sparsification"]["default_delta"]),
+        "threshold, density",
         accuracy.sparsification,
+        *tables()["sparsification"]["default_delta"],
     ),
-    Experiment("depth", "Hidden units and layers", ("hidden", "layers"), _printed("depth_hidden"), accuracy.depth),
-    Experiment("cross-depth", "Depth in condensation and in test", ("made", "tested"), ("cora",), accuracy.cross_depth),
-    Experiment(
+    _experiment("depth", "Hidden units and layers", "hidden, layers", accuracy.depth, "cora", "citeseer"),
+    _experiment("cross-depth", "Depth in condensation and in test", "made, tested", accuracy.cross_depth, "cora"),
+    _experiment(
         "propagation",
         "Transformations and propagations of the test model",
-        ("layers", "hops"),
-        ("cora",),
+        "layers, hops",
         accuracy.propagation,
+        "cora",
     ),
-    Experiment("original", "Models on the whole graph", ("model",), _printed("original"), accuracy.original),
-    Experiment("pubmed", "PubMed", ("method", "model"), ("pubmed",), accuracy.pubmed),
+    _experiment("original", "Models on the whole graph", "model", accuracy.original),
+    _experiment("pubmed", "PubMed", "method, model", accuracy.pubmed, "pubmed"),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in _EXPERIMENTS}

@@ -52,30 +52,25 @@ def time(setup: ExperimentSetup) -> list[ReproducedRow]:
     """
     rows = []
     epochs = min(EPOCHS, setup.scale.epochs or EPOCHS)
-    for ratio in (key for key in tables()["time"].get(setup.dataset, ())):
-        share = float(ratio)
-        asked = round(share * setup.source.budget_population)
+    for ratio in tables()["time"].get(setup.dataset, ()):
+        asked = round(float(ratio) * setup.source.budget_population)
         nodes = max(setup.source.num_classes, min(asked, int(setup.source.train_mask.sum())))
         # The labelled nodes as a start: it asks for no trial runs, whose time would be counted.
         method = setup.method("gcond", epochs=epochs, probe_every=0, patience=0, init="sample")
         graphs = [setup.condense(method, nodes, seed) for seed in range(setup.scale.seeds)]
         costs = [small.provenance.cost for small in graphs if small is not None and small.provenance is not None]
         spent = [cost["wall_seconds"] * EPOCHS / epochs for cost in costs]
-        ours = Figure.over(spent)
         # Where fewer nodes are labelled than the paper made, there is nothing of its own to stand beside.
         printed = figure("time", setup.dataset, ratio) if nodes == asked else None
-        rows.append(
-            ReproducedRow(
-                (f"{100 * nodes / setup.source.budget_population:.1f} %", str(nodes)), ours, len(spent), printed
-            )
-        )
+        labels = (f"{100 * nodes / setup.source.budget_population:.1f} %", str(nodes))
+        rows.append(ReproducedRow(labels, Figure.over(spent), len(spent), printed))
     return rows
 
 
 def nas(setup: ExperimentSetup) -> list[ReproducedRow]:
     """Architecture search: how well validation accuracies of both sides agree, and what the winner reaches.
 
-    On one condensed graph a method, as in the paper; the seconds of a search do not count those of condensing.
+    On one condensed graph per method, as in the paper; the seconds of a search do not count those of condensing.
     """
     rows: list[ReproducedRow] = []
     dataset = setup.dataset
@@ -84,7 +79,7 @@ def nas(setup: ExperimentSetup) -> list[ReproducedRow]:
         small = setup.condense(setup.method(name), setup.middle)
         found = None if small is None else _search(setup, small)
         whole = found or whole
-        if found is not None and name == "gcond" and not setup.engine.idle:
+        if found is not None and name == "gcond" and not setup.plan.engine.idle:
             found.save(setup.folder)  # for plots and reports
         tried = 0 if found is None else len(found.architectures)
         agreement = (None, None) if found is None else (found.pearson, found.spearman)
@@ -106,11 +101,11 @@ def _search(setup: ExperimentSetup, small: CondensedGraph) -> Search | None:
         grid=setup.scale.architectures,
         recipe=setup.scale.train or None,
         runs=2 * setup.scale.runs,
-        engine=setup.engine,
+        engine=setup.plan.engine,
         folder=setup.folder,  # one for all: the whole graph is searched once
-        device=setup.device,
-        command=setup.command,
-        on_progress=setup.on_progress,
+        device=setup.plan.device,
+        command=setup.plan.command,
+        on_progress=setup.plan.on_progress,
     )
     setup.failures.extend(found.failures)
     return found if found.architectures else None
@@ -124,13 +119,7 @@ def _winner(setup: ExperimentSetup, name: str, found: Search | None, side: Side)
     spent = None if found is None else found.cpu_seconds[side]
     return [
         ReproducedRow((name, "test accuracy, %"), tested, count, figure("nas", setup.dataset, "test", name)),
-        ReproducedRow(
-            (name, "CPU seconds to search"),
-            _known(spent),
-            1,
-            None,
-            digits=0,
-        ),
+        ReproducedRow((name, "CPU seconds to search"), _known(spent), 1, None, digits=0),
     ]
 
 

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from gcond.graph import SourceGraph
 from gcond.reports.reproduction_table import reproduction_table
-from gcond.reproduction.experiment_setup import FULL, ExperimentSetup, Scale, Settings
+from gcond.reproduction.experiment_setup import ExperimentSetup, Plan
 from gcond.reproduction.experiments import EXPERIMENTS
 from gcond.results import Failure, ReproducedRow, Reproduction
-from gcond.runtime.engines import Engine
 from gcond.runtime.files import make_folder, write_text
-from gcond.runtime.tick import Tick
 
 
 def reproduce(
@@ -21,37 +19,18 @@ def reproduce(
     load: Callable[[str], SourceGraph],
     datasets: Sequence[str],
     folder: Path,
-    engine: Engine,
-    *,
-    scale: Scale = FULL,
-    settings: Settings = "gcond",
-    device: str = "auto",
-    command: str = "",
-    on_progress: Tick | None = None,
+    plan: Plan,
 ) -> Iterator[Reproduction]:
     """Every experiment in ``names`` on those of ``datasets`` that the paper has it for, as each is done.
 
-    ``folder`` has a run folder a data set, which all experiments share, and the tables as they are written.
+    ``folder`` has a run folder per data set, which all experiments share, and the tables as they are written.
     """
     needed = {dataset for name in names for dataset in EXPERIMENTS[name].datasets}
     # All of them before any work: one that is missing is told now, and not after hours.
     sources = {dataset: load(dataset) for dataset in datasets if dataset in needed}
-    if not engine.idle:
+    if not plan.engine.idle:
         make_folder(folder)
-    setups = {
-        dataset: ExperimentSetup(
-            dataset,
-            source,
-            folder / dataset,
-            engine,
-            scale=scale,
-            settings=settings,
-            device=device,
-            command=command,
-            on_progress=on_progress,
-        )
-        for dataset, source in sources.items()
-    }
+    setups = {name: ExperimentSetup(name, source, folder / name, plan) for name, source in sources.items()}
     for name in names:
         experiment = EXPERIMENTS[name]
         wanted = [dataset for dataset in datasets if dataset in experiment.datasets]
@@ -69,14 +48,14 @@ def reproduce(
             title=experiment.title,
             columns=experiment.columns,
             digits=experiment.digits,
-            settings=settings,
-            seeds=scale.seeds,
-            runs=scale.runs,
+            settings=plan.settings,
+            seeds=plan.scale.seeds,
+            runs=plan.scale.runs,
             rows=tuple(rows),
             failures=tuple(failures),
-            command=command,
+            command=plan.command,
         )
-        if not engine.idle:
+        if not plan.engine.idle:
             save(report, folder)
         yield report
 

@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gcond.condensed import CondensedGraph
@@ -78,7 +79,7 @@ def layout(
     n = len(labels)
     slots = np.empty((n, 2))
     members = [np.flatnonzero(labels == label) for label in range(len(centres))]
-    shuffled = _shuffled(n, seed)
+    shuffled = torch.randperm(n, generator=generator(seed, "layout")).numpy()
     for label, nodes in enumerate(members):
         order = nodes[np.argsort(shuffled[nodes])]
         slots[order] = centres[label] + sunflower(len(nodes))
@@ -99,12 +100,6 @@ def layout(
         if np.array_equal(before, slots):
             break
     return slots
-
-
-def _shuffled(count: int, seed: int) -> NDArray[np.int64]:
-    import torch
-
-    return torch.randperm(count, generator=generator(seed, "layout")).numpy()
 
 
 def _places_of_classes(counts: NDArray[np.int64]) -> tuple[Points, NDArray[np.float64]]:
@@ -149,7 +144,7 @@ def _name_classes(axes: Axes, names: list[str], centres: Points, radii: NDArray[
     low, high = (centres - radii[:, None]).min(0), (centres + radii[:, None]).max(0)
     extent = float((high - low).max())
     letters = max(len(line) for name in names for line in textwrap.wrap(name, 14))
-    # Names go beside a ring, and take about 1.3 % of its width a letter; elsewhere they are within.
+    # Names go beside a ring, and take about 1.3 % of its width per letter; elsewhere they are within.
     across_room, up_room = (extent * (0.02 + 0.013 * letters), extent * 0.07) if ring else (0.0, extent * 0.03)
     size = 10 if ring else 8
     if not ring:
@@ -224,20 +219,17 @@ def _explain_edges(
     strong = int((weight > border).sum())
     # A pair that is joined both ways is one line, and two edges of a directed graph.
     what = "edge" if small.statistics.edges == len(weight) else "joined pair"
-    handles, words = [], []
+    light, made = len(weight) - strong, small.provenance
+    said: dict[str, str] = {}
     if strong:
-        handles.append(Line2D([], [], color="black", linewidth=1.6))
-        words.append(f"{what} heavier than {border:.3g} ({strong:,})")
-    if strong < len(weight):
-        handles.append(Line2D([], [], color="0.5", linewidth=1.6))
-        words.append(f"{what} of weight {lowest:g} to {border:.3g}, darker if heavier ({len(weight) - strong:,})")
+        said[f"{what} heavier than {border:.3g} ({strong:,})"] = "black"
+    if light:
+        said[f"{what} of weight {lowest:g} to {border:.3g}, darker if heavier ({light:,})"] = "0.5"
     if not len(weight):
-        handles.append(Line2D([], [], color="none"))
-        words.append("each node is trained on by itself (A' = I)")
-    if small.provenance is not None and small.provenance.directed and len(weight):
-        handles.append(Line2D([], [], color="none"))
-        words.append("edges have directions, which are not drawn")
-    if small.num_classes > MOST_ON_A_RING and not (small.provenance and small.provenance.class_names):
-        handles.append(Line2D([], [], color="none"))
-        words.append("numbers are classes")
-    style.legend(figure, handles, words, loc="outside lower center", ncols=2, handlelength=1.6)
+        said["each node is trained on by itself (A' = I)"] = "none"
+    if made is not None and made.directed and len(weight):
+        said["edges have directions, which are not drawn"] = "none"
+    if small.num_classes > MOST_ON_A_RING and not (made and made.class_names):
+        said["numbers are classes"] = "none"
+    handles = [Line2D([], [], color=colour, linewidth=1.6) for colour in said.values()]
+    style.legend(figure, handles, list(said), loc="outside lower center", ncols=2, handlelength=1.6)

@@ -31,15 +31,6 @@ class Picture:
         return f"{self.caption} ({self.of})" if self.of else self.caption
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A figure that may turn out not to be possible."""
-
-    caption: str
-    draw: Callable[[], Figure]
-    of: str = ""
-
-
 def pictures_of(run: PageRun, source: SourceGraph | None = None) -> tuple[list[Picture], list[str]]:
     """The figures that this run has the numbers for, and notes on those that it should have had."""
     try:
@@ -47,36 +38,34 @@ def pictures_of(run: PageRun, source: SourceGraph | None = None) -> tuple[list[P
     except ImportError:
         return [], ["There are no figures, because matplotlib is missing: pip install 'gcond[report]'."]
     pictures, notes = [], []
-    for wanted in _wanted(run, source):
+    for caption, of, draw in _wanted(run, source):
         try:
-            text = svg_text(wanted.draw())
+            text = svg_text(draw())
         except (GcondError, ImportError) as error:
-            notes.append(f"Without the figure “{wanted.caption}”: {error}")
+            notes.append(f"Without the figure “{caption}”: {error}")
             continue
         coded = base64.b64encode(text.encode()).decode()
-        pictures.append(Picture(f"data:image/svg+xml;base64,{coded}", wanted.caption, wanted.of))
+        pictures.append(Picture(f"data:image/svg+xml;base64,{coded}", caption, of))
     return pictures, notes
 
 
-def _wanted(run: PageRun, source: SourceGraph | None) -> Iterator[Wanted]:
-    from gcond.reports.figures import accuracy_by_budget as budget
-    from gcond.reports.figures import architecture_agreement as architectures
-    from gcond.reports.figures import class_balance as balance
-    from gcond.reports.figures import feature_map as embedding
-    from gcond.reports.figures import learning_curves as curves
+def _wanted(run: PageRun, source: SourceGraph | None) -> Iterator[tuple[str, str, Callable[[], Figure]]]:
+    """Caption, graph and maker of each figure, which may turn out not to be possible."""
+    from gcond.reports.figures.accuracy_by_budget import budget_figure
+    from gcond.reports.figures.architecture_agreement import architectures_figure
+    from gcond.reports.figures.class_balance import balance_figure
+    from gcond.reports.figures.feature_map import embedding_figure
+    from gcond.reports.figures.learning_curves import curves_figure
 
     if run.compared and len({line.nodes for line in run.comparison.lines if not line.is_whole}) > 1:
-        yield Wanted("Test accuracy against the number of nodes", lambda: budget.budget_figure(run.comparison))
+        yield "Test accuracy against the number of nodes", "", lambda: budget_figure(run.comparison)
     first, search = run.first_graph, run.search
     if first is not None:
         graph = with_class_names(first.graph, (source.class_names if source is not None else ()) or run.class_names)
         if graph.provenance is not None and graph.provenance.history.get("loss"):
-            yield Wanted("How it was learned", lambda: curves.curves_figure(graph), first.label)
-        yield Wanted("Features in two dimensions", lambda: embedding.embedding_figure(graph, source), first.label)
-        counts = run.source.class_nodes or None
-        yield Wanted("Nodes per class", lambda: balance.balance_figure(graph, counts), first.label)
+            yield "How it was learned", first.label, lambda: curves_figure(graph)
+        yield "Features in two dimensions", first.label, lambda: embedding_figure(graph, source)
+        yield "Nodes per class", first.label, lambda: balance_figure(graph, run.source.class_nodes or None)
     if search is not None and search.architectures:
-        yield Wanted(
-            "Architectures: accuracy on the condensed and on the whole graph",
-            lambda: architectures.architectures_figure(search),
-        )
+        caption = "Architectures: accuracy on the condensed and on the whole graph"
+        yield caption, "", lambda: architectures_figure(search)

@@ -25,7 +25,7 @@ _MANY_NODES = 400
 def positions(labels: NDArray[np.int64], pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """[n, 2] in the unit square, by the forces of Fruchterman and Reingold (1991).
 
-    Edges ``pairs`` [E, 2] pull by their ``weights`` [E], all nodes push each other away, and a hidden hub a class
+    Edges ``pairs`` [E, 2] pull by their ``weights`` [E], all nodes push each other away, and a hidden hub per class
     pulls its members, so that classes stay together. Everything starts from fixed places: the same graph gives
     the same picture.
     """

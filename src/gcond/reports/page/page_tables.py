@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from gcond.reports.page.page_run import PageRun
-from gcond.reports.tables import MISSING, accuracy, assignments, percent, seconds, size
+from gcond.reports.tables import MISSING, accuracy, assignments, known, megabytes, percent, seconds, size
 from gcond.results import Line, SourceSummary
 
 
@@ -32,70 +31,45 @@ class ModelTable:
     rows: tuple[ModelRow, ...]
 
 
-_COLUMNS = (
-    # What people look for first comes first: a phone shows the first few columns.
-    "nodes",
-    "test accuracy %",
-    "kept %",
-    "trainings",
-    "size",
-    "of source",
-    "edges",
-    "CPU to condense",
-    "CPU to train once",
-    "peak memory",
-    "paid back after",
-    "p against best",
-    "trained with",
-)
-
-
 def model_tables(run: PageRun) -> list[ModelTable]:
     """A table for each model; a column in which nothing is known is left out."""
     tables = []
     for model in dict.fromkeys(line.model for line in run.comparison.lines):
         lines = [line for line in run.comparison.lines if line.model == model]
         cells = [_cells(line, run.source.bytes) for line in lines]
-        known = [i for i in range(len(_COLUMNS)) if any(row[i] != MISSING for row in cells)]
+        columns = tuple(name for name in cells[0] if any(row[name] != MISSING for row in cells))
         rows = tuple(
             ModelRow(
                 "whole graph" if line.is_whole else line.method,
                 "" if line.is_whole else line.kind,
-                tuple(row[i] for i in known),
+                tuple(row[name] for name in columns),
                 line.mark,
                 line.is_whole,
                 place > 0 and line.nodes != lines[place - 1].nodes,
             )
             for place, (line, row) in enumerate(zip(lines, cells, strict=True))
         )
-        tables.append(ModelTable(model, tuple(_COLUMNS[i] for i in known), rows))
+        tables.append(ModelTable(model, columns, rows))
     return tables
 
 
-def _cells(line: Line, source_bytes: int | None) -> tuple[str, ...]:
-    return (
-        f"{line.nodes:,}",
-        accuracy(line.mean, line.spread),
-        _maybe(line.kept, percent),
-        f"{line.n:,}",
-        size(line.bytes),
-        _share(line.bytes / source_bytes) if source_bytes else MISSING,
-        f"{line.edges:,.0f}",
-        MISSING if line.is_whole else _maybe(line.condense_cpu_seconds, seconds),
-        _maybe(line.train_cpu_seconds, seconds),
-        _maybe(line.peak_rss_mb, _megabytes),
-        _maybe(line.break_even, "{:,}".format),
-        _maybe(line.p_value, lambda p: f"{p:.3f}" if p >= 0.001 else "< 0.001"),
-        assignments(line.changes) or MISSING,
-    )
-
-
-def _maybe(value: float | None, show: Callable[[float], str]) -> str:
-    return MISSING if value is None else show(value)
-
-
-def _megabytes(number: float) -> str:
-    return size(1e6 * number)
+def _cells(line: Line, source_bytes: int | None) -> dict[str, str]:
+    """What people look for first comes first: a phone shows the first few columns."""
+    return {
+        "nodes": f"{line.nodes:,}",
+        "test accuracy %": accuracy(line.mean, line.spread),
+        "kept %": known(line.kept, percent),
+        "trainings": f"{line.n:,}",
+        "size": size(line.bytes),
+        "of source": _share(line.bytes / source_bytes) if source_bytes else MISSING,
+        "edges": f"{line.edges:,.0f}",
+        "CPU to condense": MISSING if line.is_whole else known(line.condense_cpu_seconds, seconds),
+        "CPU to train once": known(line.train_cpu_seconds, seconds),
+        "peak memory": known(line.peak_rss_mb, megabytes),
+        "paid back after": known(line.break_even, "{:,}".format),
+        "p against best": known(line.p_value, lambda p: f"{p:.3f}" if p >= 0.001 else "< 0.001"),
+        "trained with": assignments(line.changes) or MISSING,
+    }
 
 
 def _share(fraction: float) -> str:
@@ -129,9 +103,9 @@ def graph_rows(run: PageRun) -> list[dict[str, str]]:
                 "nodes": f"{found.nodes:,}",
                 "edges": f"{found.edges:,}",
                 "size": size(found.bytes),
-                "wall time": _maybe(cost.get("wall_seconds"), seconds),
-                "CPU time": _maybe(cost.get("cpu_seconds"), seconds),
-                "peak memory": _maybe(cost.get("peak_rss_mb"), _megabytes),
+                "wall time": known(cost.get("wall_seconds"), seconds),
+                "CPU time": known(cost.get("cpu_seconds"), seconds),
+                "peak memory": known(cost.get("peak_rss_mb"), megabytes),
                 "gcond": made.gcond_version if made else MISSING,
                 "sha256 of the tensors": each.graph.sha256[:16] + "…",
             }

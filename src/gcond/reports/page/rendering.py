@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -13,35 +12,15 @@ from gcond import __version__
 from gcond.errors import GcondError
 from gcond.reports.display_names import clean
 from gcond.reports.page import page_tables, sentences
-from gcond.reports.page.embedded_figures import Picture, pictures_of
+from gcond.reports.page.embedded_figures import pictures_of
 from gcond.reports.page.interactive_view import view_data
 from gcond.reports.page.page_run import PageRun
 from gcond.reports.search_table import winners_table
-from gcond.reports.tables import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
     from gcond.graph import SourceGraph
-
-
-@dataclass(frozen=True)
-class Section:
-    """Everything that the templates show of one run."""
-
-    anchor: str
-    name: str
-    run: PageRun
-    headline: sentences.Headline
-    comparisons: Sequence[page_tables.ModelTable]
-    pictures: Sequence[Picture]
-    notes: Sequence[str]
-    drawings: Sequence[Mapping[str, Any]]
-    facts: Mapping[str, str]
-    graphs: Sequence[Mapping[str, str]]
-    settings: Sequence[tuple[str, str]]
-    search: str
-    winners: Table | None
 
 
 def render_page(runs: Sequence[PageRun], *, title: str = "", source: SourceGraph | None = None) -> str:
@@ -69,27 +48,28 @@ def render_page(runs: Sequence[PageRun], *, title: str = "", source: SourceGraph
     )
 
 
-def _section(index: int, run: PageRun, source: SourceGraph | None) -> Section:
+def _section(index: int, run: PageRun, source: SourceGraph | None) -> dict[str, Any]:
+    """Everything that the templates show of one run."""
     own = source if source is not None and run.source.sha256 in ("", source.sha256) else None
     names = (own.class_names if own is not None else ()) or run.class_names
     pictures, notes = pictures_of(run, own)
     graphs = sorted(run.graphs, key=lambda each: each is not run.first_graph)  # the headline's is the one that opens
     search = run.search
-    return Section(
-        anchor=f"run-{index + 1}",
-        name=run.source.name or run.name,
-        run=run,
-        headline=sentences.headline(run),
-        comparisons=page_tables.model_tables(run),
-        pictures=pictures,
-        notes=[*run.notes, *notes],
-        drawings=[{"label": each.label, **view_data(each.graph, names)} for each in graphs],
-        facts=page_tables.source_facts(run.source),
-        graphs=page_tables.graph_rows(run),
-        settings=page_tables.method_settings(run),
-        search=sentences.search_sentence(search) if search else "",
-        winners=winners_table(search) if search and search.architectures else None,
-    )
+    return {
+        "anchor": f"run-{index + 1}",
+        "name": run.source.name or run.name,
+        "run": run,
+        "headline": sentences.headline(run),
+        "comparisons": page_tables.model_tables(run),
+        "pictures": pictures,
+        "notes": [*run.notes, *notes],
+        "drawings": [{"label": each.label, **view_data(each.graph, names)} for each in graphs],
+        "facts": page_tables.source_facts(run.source),
+        "graphs": page_tables.graph_rows(run),
+        "settings": page_tables.method_settings(run),
+        "search": sentences.search_sentence(search) if search else "",
+        "winners": winners_table(search) if search and search.architectures else None,
+    }
 
 
 def _environment() -> Environment:
