@@ -164,13 +164,13 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
     """Its workers read it again, and would start workers of their own."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import sys\n"
-        f"sys.path.insert(0, {TESTS!r})\n"
         "from runtime import engine_jobs as jobs\n"
         "from gcond.runtime.engines import open_engine\n"
         "print(list(open_engine('local', workers=2).map(jobs.scale, 2.0, [1.0, 2.0])))\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": PATHS}
+    )
     assert done.returncode == 1
     assert "__main__" in done.stderr.splitlines()[-1]
     assert "GcondError" in done.stderr.splitlines()[-1]
