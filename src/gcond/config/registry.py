@@ -38,6 +38,22 @@ def resolve(kind: str, name: str, choices: Mapping[str, T]) -> T:
     raise GcondError(f"unknown {kind} '{name}'{suggest(name, choices)}: choose one of {', '.join(sorted(choices))}")
 
 
+def chosen(kind: str, asked: str | T | Iterable[str | T], base: type[T], choices: Mapping[str, type[T]]) -> list[T]:
+    """Those that are asked for: ``"all"``, a name, a ``base`` (one's own, too), or several of these.
+
+    By name they have their default settings. A miss names the choices.
+    """
+    found: list[T] = []
+    for each in asked if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]:
+        if isinstance(each, base):
+            found.append(each)
+        else:
+            found += [cls() for cls in (choices.values() if each == "all" else [resolve(kind, each, choices)])]
+    if not found:
+        raise GcondError(f"{kind}s=[] names no {kind}: choose among {', '.join(choices)}, or all")
+    return found
+
+
 def suggest(name: str, choices: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` when something close to ``name`` exists, else nothing."""
     close = get_close_matches(str(name), list(choices), n=1)
