@@ -100,7 +100,7 @@ def test_the_base_is_abstract_and_not_registered():
         ({"hidden": "0"}, "hidden must be at least 1"),
         ({"lr": "-1"}, "lr must be positive"),
         ({"dropout": "1"}, "dropout must be at least 0 and below 1"),
-        ({"weight_decay": "-0.1"}, "weight_decay must not be negative"),
+        ({"weight_decay": "-0.1"}, "weight_decay must be at least 0"),
         ({"embedding": "logits"}, "'output' or 'hidden'"),
         ({"epochs": "many"}, "setting epochs='many' is not usable"),
         ({"epoch": "5"}, "did you mean 'epochs'"),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gcond.errors import GcondError
 
@@ -38,7 +38,7 @@ def resolve(kind: str, name: str, choices: Mapping[str, T]) -> T:
     raise GcondError(f"unknown {kind} '{name}'{suggest(name, choices)}: choose one of {', '.join(sorted(choices))}")
 
 
-def chosen(kind: str, asked: str | T | Iterable[str | T], base: type[T], choices: Mapping[str, type[T]]) -> list[T]:
+def chosen(kind: str, asked: str | T | Iterable[str | T], base: type[Any], choices: Mapping[str, type[T]]) -> list[T]:
     """Those that are asked for: ``"all"``, a name, a ``base`` (one's own, too), or several of these.
 
     By name they have their default settings. A miss names the choices.
@@ -48,7 +48,7 @@ def chosen(kind: str, asked: str | T | Iterable[str | T], base: type[T], choices
         if isinstance(each, base):
             found.append(each)
         else:
-            found += [cls() for cls in (choices.values() if each == "all" else [resolve(kind, each, choices)])]
+            found += [cls() for cls in (choices.values() if each == "all" else [resolve(kind, str(each), choices)])]
     if not found:
         raise GcondError(f"{kind}s=[] names no {kind}: choose among {', '.join(choices)}, or all")
     return found

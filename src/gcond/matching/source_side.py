@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,13 +28,13 @@ class Batches:
 
     sampling: Sampling
     batch: int
-    """Labelled nodes of a class in a sampled batch; all of them where there are fewer."""
+    """Labelled nodes per class in a sampled batch; all of them where there are fewer."""
     fanout: Fanout
     memory: int
     """Bytes that exact gradients may take before ``auto`` samples."""
 
 
-def real_side(model: Model, view: LabelledView, classes: int, seed: int, how: Batches) -> RealSide:
+def real_side(model: Model, view: LabelledView, classes: int, seed: int, how: Batches) -> FullBatch | SampledBatches:
     """Exact while it fits into the memory, else, or where it is asked for, sampled."""
     together = 0 if how.sampling == "always" else classes_together(model, view, classes, how.memory)
     if together == 0 and how.sampling != "never":
@@ -59,19 +58,7 @@ def classes_together(model: Model, view: LabelledView, classes: int, memory: int
     return max(0, min(classes, int((memory / number - forward) // (forward + own))))
 
 
-class RealSide(ABC):
-    """Class gradients of a backbone on the source graph."""
-
-    @abstractmethod
-    def work(self) -> float:
-        """Of one call, estimated; see :mod:`gcond.matching.cost_estimate`."""
-
-    @abstractmethod
-    def gradients(self, parameters: Parameters, when: str) -> Gradients:
-        """``G_c`` for every class, at ``parameters``; ``when`` names the step, for what is drawn at random in it."""
-
-
-class FullBatch(RealSide):
+class FullBatch:
     """Exact: all labelled nodes and all that they see.
 
     A model linear in ``H = Â^K X`` needs the labelled rows of H alone, made once; from then on the size of
@@ -95,19 +82,20 @@ class FullBatch(RealSide):
             model.logits(fresh, self._view.inputs)
 
     def work(self) -> float:
+        """Of one call of :meth:`gradients`, estimated; see :mod:`gcond.matching.cost_estimate`."""
         if self._design is not None:
             return 2 * self._design.numel() * self._classes + OVERHEAD
         return self._classes * step_work(self._model, self._view, self._classes)
 
     @torch.no_grad()
     def gradients(self, parameters: Parameters, when: str) -> Gradients:
-        view = self._view
+        """``G_c`` for every class, at ``parameters``; nothing is drawn at random, whatever ``when`` it is."""
         if self._design is not None:
-            return linear_class_gradients(parameters, self._design, view.y, self._classes)
-        return class_gradients(self._model, parameters, view, self._classes, self._together)
+            return linear_class_gradients(parameters, self._design, self._view.y, self._classes)
+        return class_gradients(self._model, parameters, self._view, self._classes, self._together)
 
 
-class SampledBatches(RealSide):
+class SampledBatches:
     """The paper's way for graphs too large for that: a batch of every class, with sampled neighbours.
 
     Where there is no graph, a batch is its own rows alone. Means over a batch, drawn without replacement, are right on
@@ -124,6 +112,7 @@ class SampledBatches(RealSide):
         self._seed = seed
 
     def work(self) -> float:
+        """Of one call of :meth:`gradients`, estimated; see :mod:`gcond.matching.cost_estimate`."""
         rows = 0.0
         for nodes in self._by_class:
             reached = float(min(len(nodes), self._batch))
@@ -137,6 +126,7 @@ class SampledBatches(RealSide):
 
     @torch.no_grad()
     def gradients(self, parameters: Parameters, when: str) -> Gradients:
+        """``G_c`` for every class, at ``parameters``; ``when`` names the step, for what is drawn at random in it."""
         stream = generator(self._seed, f"batch {when}")
         each = []
         for label, nodes in enumerate(self._by_class):

@@ -27,7 +27,7 @@ from gcond.matching.memory_estimate import check_memory
 from gcond.matching.probe import Probe, probe_interval
 from gcond.matching.run import Run
 from gcond.matching.schedule import Schedule
-from gcond.matching.source_side import Batches, RealSide, Sampling, real_side
+from gcond.matching.source_side import Batches, FullBatch, SampledBatches, Sampling, real_side
 from gcond.matching.start import HOPS, Init, initial_features, root_mean_square
 from gcond.matching.structure import Structure
 from gcond.matching.synthetic import NotFiniteError, Rates, Synthetic
@@ -84,7 +84,7 @@ class GradientMatching(Method):
     """``never``: exact gradients of all labelled nodes. ``always``: batches with sampled neighbours, as released.
     ``auto``: batches only where exact gradients take more than ``memory``."""
     batch: int = 256
-    """Labelled nodes of a class in a batch (released)."""
+    """Labelled nodes per class in a batch (released)."""
     fanout: tuple[int, ...] = (10, 5)
     """Neighbours drawn per node, hop by hop (released, for two layers)."""
     fanout_scaled: bool = True
@@ -241,7 +241,7 @@ class GradientMatching(Method):
                 run.finish_epoch()  # and probe X' and A', where that is due
         return run
 
-    def probe_interval(self, source: RealSide, synthetic: Synthetic, probe: Probe) -> int:
+    def probe_interval(self, source: FullBatch | SampledBatches, synthetic: Synthetic, probe: Probe) -> int:
         """Epochs between two probes, by the estimated work of an epoch and of a probe."""
         small, classes = synthetic.view(), probe.classes
         step = source.work() + synthetic.work() + self.inner * step_work(self.model(), small, classes)
