@@ -30,6 +30,7 @@ from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import dense
 from gcond.matching.callback import Callback
+from gcond.matching.distance import DISTANCES
 from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.inner_loop import train_backbone
 from gcond.matching.source_side import real_side
