@@ -30,7 +30,7 @@ from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import dense
 from gcond.matching.callback import Callback
-from gcond.matching.distance import distance
+from gcond.matching.distance import DISTANCES
 from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.inner_loop import train_backbone
 from gcond.matching.source_side import real_side
@@ -186,7 +186,7 @@ def profile() -> dict:
             with timed(pieces, "class gradients of the source"):
                 real = source.gradients(theta, "")
             with timed(pieces, "class gradients of X', and the distance"):
-                loss = weight @ distance(CORA.distance, real, class_gradients(model, theta, small, classes))
+                loss = weight @ DISTANCES[CORA.distance](real, class_gradients(model, theta, small, classes))
             with timed(pieces, "all derivatives for X' or Φ, and Adam"):
                 synthetic.update(loss)
             small = synthetic.labelled()

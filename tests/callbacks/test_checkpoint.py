@@ -120,10 +120,10 @@ def test_the_file_holds_the_whole_state_exactly(kind, make_graph, tmp_path):
     for key, tensor in tensors.items():
         assert tensor.dtype == again[key].dtype
         assert torch.equal(tensor, again[key]), key
-    for key in ("epoch", "losses", "probes", "retried", "rate"):
+    for key in ("epoch", "loss", "probe", "probe_epoch", "retried_epoch", "rate"):
         assert state[key] == taken[key], key
     assert state["epoch"] == 3
-    assert len(state["probes"]) == 4
+    assert len(state["probe"]) == 4
     assert taken["seconds"][0] > state["seconds"][0] > 0
 
 
@@ -323,7 +323,7 @@ def test_one_wrong_bit_anywhere(seed, written):
         resume(graph, path)
 
 
-@pytest.mark.parametrize("change", ["epoch", "rate", "losses", "probes", "nothing of the run", "no seal"])
+@pytest.mark.parametrize("change", ["epoch", "rate", "loss", "probe", "nothing of the run", "no seal"])
 def test_a_state_that_was_tampered_with(change, written):
     graph, path = written
     tensors, metadata = read_tensors(path)
@@ -332,7 +332,7 @@ def test_a_state_that_was_tampered_with(change, written):
     elif change == "no seal":
         del metadata["sha256"]
     else:
-        metadata["run"][change] = {"epoch": 3, "rate": 0.5, "losses": [1.0, 2.0], "probes": []}[change]
+        metadata["run"][change] = {"epoch": 3, "rate": 0.5, "loss": [1.0, 2.0], "probe": []}[change]
     save_file(tensors, path, {"gcond": json.dumps(metadata)})
     with pytest.raises(GcondError, match="is damaged"):
         resume(graph, path)

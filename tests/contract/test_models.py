@@ -49,6 +49,7 @@ def test_names_and_models_are_resolved():
     assert models.resolve(own) == [own]
     assert models.resolve(["sgc", own]) == [models.SGC(), own]
     assert [model.name for model in models.resolve("all")] == list(models.available())
+    assert models.resolve(["all", own]) == [*models.resolve("all"), own]
     with pytest.raises(GcondError, match=r"models=\[\].*gcn"):
         models.resolve([])
     for wrong in ("gnc", ["gcn", "gnc"]):
@@ -191,6 +192,11 @@ def test_nonsense_in_own_settings_is_refused(name, key, value):
 def test_activation_is_checked_without_settings_too(cls):
     with pytest.raises(ValueError, match="activation"):
         cls(activation="swish")
+
+
+def test_shapes_are_those_of_fresh_weights(cls):
+    fresh = cls(hidden=3).init(5, 2, generator(0, "weights"))
+    assert cls(hidden=3).shapes(5, 2) == {key: tensor.shape for key, tensor in fresh.items()}
 
 
 @given(st.sampled_from(sorted(models.available())), st.integers(1, 4), st.integers(1, 40), st.integers(1, 6))

@@ -51,7 +51,7 @@ def test_it_takes_what_load_takes_and_budgets_of_both_kinds(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("missing", "message"), [({"methods": []}, "no method is named"), ({"nodes": []}, "needs a budget")]
+    ("missing", "message"), [({"methods": []}, "names no method"), ({"nodes": []}, "needs a budget")]
 )
 def test_nothing_to_compare_is_refused(missing, message, tmp_path):
     options = {"methods": ["random"], "nodes": [8], **missing}

@@ -14,7 +14,7 @@ from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import SparseMatrix, dense
 from gcond.matching.callback import Callback
-from gcond.matching.distance import distance
+from gcond.matching.distance import DISTANCES
 from gcond.matching.gradients import class_gradients
 from gcond.matching.inner_loop import train_backbone
 from gcond.matching.source_side import FullBatch
@@ -147,7 +147,7 @@ def assert_same_match(case: Case, model, theta) -> None:
 
     sizes = torch.bincount(LABELS)
     for kind, literal_distance in algorithm1.DISTANCES.items():
-        loss = (sizes / sizes.max()) @ distance(kind, real, ours)
+        loss = (sizes / sizes.max()) @ DISTANCES[kind](real, ours)
         expected = algorithm1.total(literal_distance, gradients, LABELS)
         near(loss, expected, msg=lambda text, kind=kind: f"loss by {kind}: {text}")
         found = derivatives(loss, {"x": case.x} | case.phi)
@@ -209,7 +209,7 @@ def test_nothing_breaks_where_no_unit_is_active(model, kind, make_case):
     synthetic = Synthetic(x, LABELS, case.structure, phi, Rates(0.01))
     synthetic.learn(True, True)
     real = FullBatch(model, view, CLASSES).gradients(theta, "")
-    apart = distance(kind, real, class_gradients(model, theta, synthetic.labelled(), CLASSES))
+    apart = DISTANCES[kind](real, class_gradients(model, theta, synthetic.labelled(), CLASSES))
     gradients = torch.autograd.grad(apart.sum(), [x, *phi.values()])
     assert all(tensor.isfinite().all() for tensor in (apart, *gradients))
     if kind == "column-cosine":

@@ -298,11 +298,13 @@ def test_a_snapshot_stays_what_it_was_while_the_run_goes_on():
     run = make_run(3, callbacks=[Recorder(on_epoch=lambda run: kept.append(run.snapshot()))])
     go(run)
     for epoch, (tensors, state) in enumerate(kept, 1):
-        assert state["epoch"] == len(state["losses"]) == epoch
+        assert state["epoch"] == len(state["loss"]) == epoch
         assert not torch.equal(tensors["x"], run.synthetic.x) or epoch == 3
 
 
-@pytest.mark.parametrize("missing", ["epoch", "losses", "probes", "retried", "rate", "seconds", "x", "phi.score"])
+@pytest.mark.parametrize(
+    "missing", ["epoch", "loss", "probe", "probe_epoch", "retried_epoch", "rate", "seconds", "x", "phi.score"]
+)
 def test_a_state_that_lacks_something_is_refused(missing):
     run = make_run(2)
     go(run)

@@ -10,7 +10,7 @@ import torch
 from gcond import methods
 from gcond.config import settings
 from gcond.errors import GcondError
-from gcond.matching.distance import distance
+from gcond.matching.distance import DISTANCES
 from gcond.matching.gradients import class_gradients
 from gcond.matching.source_side import FullBatch
 from gcond.methods.condense import condense
@@ -47,7 +47,7 @@ def test_gradients_come_closer_to_the_source_s_whatever_it_starts_from(init, mak
         for seed in range(5):
             theta = model.init(12, 3, generator(seed, "unseen"))
             ours = class_gradients(model, theta, result.view().by_class(), 3)
-            total += float(distance("column-cosine", source.gradients(theta, ""), ours).sum())
+            total += float(DISTANCES["column-cosine"](source.gradients(theta, ""), ours).sum())
         return total
 
     started = run(graph, init=init, epochs=1, outer=1, lr_features=1e-12)

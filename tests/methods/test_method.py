@@ -75,7 +75,7 @@ def test_what_is_no_method_is_refused_with_the_choices(asked):
 
 
 def test_no_method_is_refused():
-    with pytest.raises(GcondError, match="no method is named: choose among coarsening, "):
+    with pytest.raises(GcondError, match=r"methods=\[\] names no method: choose among coarsening, "):
         methods.resolve([])
 
 

@@ -8,7 +8,7 @@ from gcond.config.settings import build
 from gcond.errors import GcondError
 from gcond.graph.budget import nodes_per_class
 from gcond.methods import available
-from gcond.methods.herding import Herding, herd
+from gcond.methods.herding import Herding
 from gcond.methods.method import Task
 from gcond.methods.selection_by_embedding import SelectionByEmbedding, embed
 from gcond.models.gcn import GCN
@@ -72,7 +72,7 @@ def test_each_class_is_herded_on_its_own_points(graph):
     expected = []
     for label, count in enumerate(task.quota.tolist()):
         candidates = task.candidates(label)
-        expected.append(task.train.source_index[candidates[herd(points[candidates], count)]].sort().values)
+        expected.append(task.train.source_index[candidates[method.pick(points[candidates], count)]].sort().values)
     assert torch.equal(method.reduce(task).source_index, torch.cat(expected))
 
 
@@ -97,10 +97,10 @@ def test_the_base_is_abstract_and_not_registered():
     ("values", "message"),
     [
         ({"epochs": "0"}, "epochs must be at least 1"),
-        ({"hidden": "0"}, "layers and hidden must be at least 1"),
+        ({"hidden": "0"}, "hidden must be at least 1"),
         ({"lr": "-1"}, "lr must be positive"),
         ({"dropout": "1"}, "dropout must be at least 0 and below 1"),
-        ({"weight_decay": "-0.1"}, "weight_decay must not be negative"),
+        ({"weight_decay": "-0.1"}, "weight_decay must be at least 0"),
         ({"embedding": "logits"}, "'output' or 'hidden'"),
         ({"epochs": "many"}, "setting epochs='many' is not usable"),
         ({"epoch": "5"}, "did you mean 'epochs'"),

@@ -211,7 +211,7 @@ def test_dropout_keeps_the_mean_and_the_share(make_graph):
     [
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"lr": 0}, "lr must be positive"),
-        ({"weight_decay": -1}, "weight_decay must not be negative"),
+        ({"weight_decay": -1}, "weight_decay must be at least 0"),
         ({"validate_every": 0}, "validate_every must be at least 1"),
         ({"dropout": 1}, "dropout must be at least 0 and below 1"),
         ({"dropout": -0.1}, "dropout must be at least 0 and below 1"),

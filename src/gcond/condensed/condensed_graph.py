@@ -96,8 +96,8 @@ class CondensedGraph:
     def to_pyg(self) -> Data:
         """A PyG ``Data`` for stock models, in which every node is a training node.
 
-        It carries one self-loop of weight 1 a node, as training here does (:class:`~gcond.graph.inputs.Inputs`); layers
-        that normalise with self-loops of their own find them there already. (``ChebConv`` drops them.)
+        It carries one self-loop of weight 1 per node, as training here does (:class:`~gcond.graph.inputs.Inputs`);
+        layers that normalise with self-loops of their own find them there already. (``ChebConv`` drops them.)
         """
         from torch_geometric.data import Data
 
@@ -213,7 +213,7 @@ def _check(graph: CondensedGraph) -> None:
         raise GcondError("edge_index has self-loops, and a condensed graph has none")
     if len(torch.unique(edges[0] * n + edges[1])) < edges.shape[1]:
         raise GcondError("edge_index lists an edge more than once, and each must be there once")
-    for name, tensor in (("x", x), ("edge_weight", weight), *((("y", y),) if soft else ())):
+    for name, tensor in (("x", x), ("edge_weight", weight), ("y", y)):
         if not bool(torch.isfinite(tensor).all()):
             raise GcondError(f"{name} has numbers that are not finite")
     if bool((weight < 0).any()):

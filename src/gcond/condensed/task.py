@@ -17,7 +17,7 @@ class Snapshot(NamedTuple):
 
     tensors: dict[str, Tensor]
     state: dict[str, Any]
-    """Plain data: epoch, losses, probes, rate, start, seconds."""
+    """Plain data: epoch, rate, start, seconds, and the lists of the history."""
 
 
 @dataclass

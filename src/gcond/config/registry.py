@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gcond.errors import GcondError
 
@@ -36,6 +36,22 @@ def resolve(kind: str, name: str, choices: Mapping[str, T]) -> T:
     if isinstance(name, str) and name in choices:
         return choices[name]
     raise GcondError(f"unknown {kind} '{name}'{suggest(name, choices)}: choose one of {', '.join(sorted(choices))}")
+
+
+def chosen(kind: str, asked: str | T | Iterable[str | T], base: type[Any], choices: Mapping[str, type[T]]) -> list[T]:
+    """Those that are asked for: ``"all"``, a name, a ``base`` (one's own, too), or several of these.
+
+    By name they have their default settings. A miss names the choices.
+    """
+    found: list[T] = []
+    for each in asked if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]:
+        if isinstance(each, base):
+            found.append(each)
+        else:
+            found += [cls() for cls in (choices.values() if each == "all" else [resolve(kind, str(each), choices)])]
+    if not found:
+        raise GcondError(f"{kind}s=[] names no {kind}: choose among {', '.join(choices)}, or all")
+    return found
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:

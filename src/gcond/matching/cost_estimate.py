@@ -9,7 +9,6 @@ from __future__ import annotations
 from gcond.graph import LabelledView
 from gcond.linalg.sparse import SparseMatrix
 from gcond.models import Model
-from gcond.runtime.seeds import generator
 
 OVERHEAD = 8_000_000
 """Of one training step: a quarter of a millisecond or so."""
@@ -20,8 +19,8 @@ BACKWARD = 3
 def step_work(model: Model, view: LabelledView, classes: int) -> float:
     """One step of training ``model`` on ``view``."""
     inputs = view.focus(model.reach, model.precomputed).inputs
-    weights = model.init(inputs.num_features, classes, generator(0, "size")).values()
+    shapes = [shape for shape in model.shapes(inputs.num_features, classes).values() if len(shape) > 1]
     first = inputs.x.nnz if isinstance(inputs.x, SparseMatrix) else inputs.num_nodes * inputs.num_features
-    others = sum(weight.numel() for weight in weights if weight.dim() > 1 and len(weight) != inputs.num_features)
-    widths = sum(weight.shape[1] for weight in weights if weight.dim() > 1 and len(weight) == inputs.num_features)
+    others = sum(shape.numel() for shape in shapes if shape[0] != inputs.num_features)
+    widths = sum(shape[1] for shape in shapes if shape[0] == inputs.num_features)
     return BACKWARD * (first * widths + inputs.num_nodes * others) + OVERHEAD

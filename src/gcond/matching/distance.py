@@ -18,11 +18,6 @@ Distance = Literal["column-cosine", "cosine", "mse"]
 TINY = 1e-24
 
 
-def distance(kind: Distance, real: Gradients, synthetic: Gradients) -> Tensor:
-    """Distance of every class: [C]."""
-    return _DISTANCES[kind](real, synthetic)
-
-
 def column_cosine(real: Gradients, synthetic: Gradients) -> Tensor:
     r"""``Σ_layers Σ_columns (1 - cos)``, the paper's equation (5); a column is what leads to one output.
 
@@ -30,13 +25,13 @@ def column_cosine(real: Gradients, synthetic: Gradients) -> Tensor:
 
     Biases have no columns and count nothing, as in the released code.
     """
-    total = [(1 - _cosine(g, synthetic[key], 1)).sum(1) for key, g in real.items() if g.dim() == 3]
+    total = [(1 - _cosine(g, synthetic[key])).sum(1) for key, g in real.items() if g.dim() == 3]
     return torch.stack(total).sum(0)
 
 
 def cosine(real: Gradients, synthetic: Gradients) -> Tensor:
     """``1 - cos`` of all gradients as one vector."""
-    return 1 - _cosine(_flat(real), _flat({key: synthetic[key] for key in real}), 1)
+    return 1 - _cosine(_flat(real), _flat({key: synthetic[key] for key in real}))
 
 
 def mse(real: Gradients, synthetic: Gradients) -> Tensor:
@@ -44,17 +39,19 @@ def mse(real: Gradients, synthetic: Gradients) -> Tensor:
     return (_flat(real) - _flat({key: synthetic[key] for key in real})).square().sum(1)
 
 
-_DISTANCES: dict[Distance, Callable[[Gradients, Gradients], Tensor]] = {
+DISTANCES: dict[Distance, Callable[[Gradients, Gradients], Tensor]] = {
     "column-cosine": column_cosine,
     "cosine": cosine,
     "mse": mse,
 }
+"""Each gives the distance of every class, [C], of gradients on the condensed graph from those on the source."""
 
 
-def _cosine(a: Tensor, b: Tensor, dim: int) -> Tensor:
+def _cosine(a: Tensor, b: Tensor) -> Tensor:
+    """Cosine along dimension 1."""
     # Two roots, not one of a product: TINY squared is 0 in float32, and columns can be zero on both sides.
-    shorter = [(g.square().sum(dim) + TINY).rsqrt() for g in (a, b)]
-    return (a * b).sum(dim) * shorter[0] * shorter[1]
+    shorter = [(g.square().sum(1) + TINY).rsqrt() for g in (a, b)]
+    return (a * b).sum(1) * shorter[0] * shorter[1]
 
 
 def _flat(gradients: Gradients) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gcond.graph import LabelledView
+from gcond.graph import Inputs, LabelledView
 from gcond.matching.distance import Gradients
 from gcond.models import Model
 from gcond.models.model import Parameters
@@ -32,6 +32,14 @@ def class_gradients(
         return F.cross_entropy(scores, view.y, reduction="none") @ share
 
     return torch.func.jacrev(losses, chunk_size=together)(parameters)
+
+
+def loss_gradients(model: Model, parameters: Parameters, inputs: Inputs, nodes: Tensor, y: Tensor) -> Parameters:
+    """The gradient of the mean cross-entropy of ``nodes`` [m] of ``inputs`` against their classes ``y`` [m]."""
+    weights = {key: tensor.detach().requires_grad_() for key, tensor in parameters.items()}
+    with torch.enable_grad():
+        loss = F.cross_entropy(model.logits(weights, inputs)[nodes], y)
+    return dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))
 
 
 def linear_class_gradients(parameters: Parameters, design: Tensor, y: Tensor, classes: int) -> Gradients:

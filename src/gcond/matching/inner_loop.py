@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gcond.graph import LabelledView
 from gcond.linalg.adam import Adam
-from gcond.matching.gradients import linear_error
+from gcond.matching.gradients import linear_error, loss_gradients
 from gcond.models import Model
 from gcond.models.model import Parameters
 
@@ -30,6 +30,4 @@ def train_backbone(
                 adam.step({"weight0": (error @ design).mT, "bias0": error.sum(1)})
         return
     for _ in range(steps):
-        weights = {key: tensor.detach().requires_grad_() for key, tensor in parameters.items()}
-        loss = F.cross_entropy(model.logits(weights, view.inputs)[view.nodes], view.y)
-        adam.step(dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True)))
+        adam.step(loss_gradients(model, parameters, view.inputs, view.nodes, view.y))

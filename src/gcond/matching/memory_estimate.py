@@ -13,7 +13,6 @@ from gcond.linalg.sparse import SparseMatrix
 from gcond.matching.structure import Structure
 from gcond.models import Model
 from gcond.runtime.memory import available_bytes, hand_back
-from gcond.runtime.seeds import generator
 
 NUMBER = 4  # bytes of a float32
 # A', its symmetric and normalised forms, and their derivatives.
@@ -24,21 +23,9 @@ COPIES_OF_FEATURES = 12
 COPIES_OF_GRADIENTS = 4
 
 
-def estimate(nodes: int, features: int, labelled: int, *, blocks: int | None) -> int:
-    """Bytes for ``nodes`` condensed nodes and the rows of ``labelled`` source nodes.
-
-    ``blocks`` are the bytes that its pairs of nodes take, ``None`` where A' is not learned.
-    """
-    learned = COPIES_OF_FEATURES * nodes * features + 2 * labelled * features
-    if blocks is None:
-        return NUMBER * learned
-    return NUMBER * (learned + COPIES_OF_ADJACENCY * nodes * nodes) + blocks
-
-
 def gradient_bytes(model: Model, features: int, classes: int) -> int:
     """Bytes for the gradients of all classes, [C, *weight] for every weight of ``model``."""
-    weights = model.init(features, classes, generator(0, "size")).values()
-    return NUMBER * COPIES_OF_GRADIENTS * classes * sum(weight.numel() for weight in weights)
+    return NUMBER * COPIES_OF_GRADIENTS * classes * sum(map(torch.Size.numel, model.shapes(features, classes).values()))
 
 
 def propagated_bytes(inputs: Inputs, hops: Iterable[int]) -> int:
@@ -63,8 +50,10 @@ def check_memory(
     how far those of the graph that probes are scored on.
     """
     train, val = task.train.inputs, task.val.inputs
-    features, labelled = train.num_features, len(task.train.nodes)
-    needed = estimate(nodes, features, labelled, blocks=structure.block_bytes(nodes))
+    features = train.num_features
+    needed = NUMBER * (COPIES_OF_FEATURES * nodes + 2 * len(task.train.nodes)) * features
+    if (blocks := structure.block_bytes(nodes)) is not None:
+        needed += NUMBER * COPIES_OF_ADJACENCY * nodes * nodes + blocks
     needed += gradient_bytes(model, features, task.num_classes)
     needed += propagated_bytes(train, {*hops, probe_hops if val is train else 0})
     needed += propagated_bytes(val, {probe_hops}) if val is not train else 0

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 EPSILON = 1e-5  # of batch normalisation, PyTorch's default
-TENSORS_A_PAIR = 5  # of width h that are alive at once, here and in the derivative
+TENSORS_PER_PAIR = 5  # of width h that are alive at once, here and in the derivative
 
 
 def pair_scores(
@@ -37,9 +37,8 @@ def pair_scores(
     [h, h]; ``gamma``, ``beta`` and ``out`` [h]. At most ``rows`` rows of pairs are in memory at a time; the
     result does not depend on it beyond rounding. Differentiable once.
     """
-    mean, variance = statistics if statistics is not None else (None, None)
     block = len(left) if rows is None else max(1, min(rows, len(left)))
-    return _PairScores.apply(left, right, weight, gamma, beta, out, mean, variance, block)  # type: ignore[no-untyped-call]
+    return _PairScores.apply(block, statistics, left, right, weight, gamma, beta, out)  # type: ignore[no-untyped-call]
 
 
 @torch.no_grad()
@@ -50,25 +49,14 @@ def pair_statistics(left: Tensor, right: Tensor, weight: Tensor, rows: int | Non
 
 class _PairScores(torch.autograd.Function):
     @staticmethod
-    def forward(  # noqa: PLR0917
-        ctx: Any,
-        left: Tensor,
-        right: Tensor,
-        weight: Tensor,
-        gamma: Tensor,
-        beta: Tensor,
-        out: Tensor,
-        mean: Tensor | None,
-        variance: Tensor | None,
-        rows: int,
-    ) -> Tensor:
-        ctx.fixed = mean is not None
+    def forward(ctx: Any, rows: int, statistics: tuple[Tensor, Tensor] | None, *tensors: Tensor) -> Tensor:
+        left, right, weight, gamma, beta, out = tensors
+        ctx.fixed = statistics is not None
         ctx.rows = rows
         ctx.whole = list(_blocks(left, right, weight, rows)) if rows >= len(left) else None
-        if mean is None or variance is None:
-            blocks = ctx.whole or _blocks(left, right, weight, rows)
-            mean, variance = _moments(layer for _, _, layer in blocks)
-        ctx.save_for_backward(left, right, weight, gamma, beta, out, mean, variance)
+        blocks = ctx.whole or _blocks(left, right, weight, rows)
+        mean, variance = statistics or _moments(layer for _, _, layer in blocks)
+        ctx.save_for_backward(*tensors, mean, variance)
         scale, shift = _affine(gamma, beta, mean, variance)
         blocks = ctx.whole or _blocks(left, right, weight, rows)
         return torch.cat([(_activate(layer, scale, shift) @ out).view(-1, len(right)) for _, _, layer in blocks])
@@ -79,7 +67,7 @@ class _PairScores(torch.autograd.Function):
         left, right, weight, gamma, beta, out, mean, variance = ctx.saved_tensors
         scale, shift = _affine(gamma, beta, mean, variance)
         deviation = (variance + EPSILON).sqrt()
-        for_weights = any(ctx.needs_input_grad[2:6])
+        for_weights = any(ctx.needs_input_grad[4:8])
 
         def blocks() -> Iterator[tuple[slice, Tensor, Tensor, Tensor, Tensor]]:
             """Rows, first layer, second layer, its activation, and the derivative after normalisation."""
@@ -113,7 +101,7 @@ class _PairScores(torch.autograd.Function):
             to_first = _where_active(slope @ weight.mT, first).view(-1, *right.shape)
             to_left[place] = to_first.sum(1)
             to_right += to_first.sum(0)
-        return to_left, to_right, to_weight, to_gamma, to_beta, to_out, None, None, None
+        return None, None, to_left, to_right, to_weight, to_gamma, to_beta, to_out
 
 
 def _blocks(left: Tensor, right: Tensor, weight: Tensor, rows: int) -> Iterator[tuple[slice, Tensor, Tensor]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 
 from torch import Tensor
 
@@ -17,6 +19,7 @@ from gcond.runtime.stopwatch import Stopwatch
 MOST_RETRIES = 8
 
 
+@dataclass(eq=False, repr=False)
 class Run:
     """The state of a condensation of at most ``epochs`` epochs of ``steps`` outer steps, and its bookkeeping.
 
@@ -29,49 +32,37 @@ class Run:
     start is for the record: it is neither kept nor counted by ``patience``.
     """
 
-    def __init__(
-        self,
-        synthetic: Synthetic,
-        *,
-        epochs: int,
-        steps: int,
-        identity: str = "",
-        start: str = "",
-        stopwatch: Stopwatch | None = None,
-        interrupted: Snapshot | None = None,
-        probe: Callable[[], float] | None = None,
-        probe_start: bool = True,
-        probe_every: int = 1,
-        patience: int = 0,
-        callbacks: Sequence[Callback] = (),
-    ) -> None:
-        self.synthetic = synthetic
-        self.epochs = epochs
-        """Most epochs that it may take."""
-        self.steps = steps
-        """Outer steps per epoch."""
-        self.identity = identity
-        """Fingerprint of what the state belongs to: method, settings, seed, budget, source, version."""
-        self.start = start
-        """Where X' starts, by name."""
-        self.epoch = 0
-        """Epochs done."""
-        self.loss = float("nan")
-        """Loss of the last outer step."""
-        self.probes: list[Probed] = []
-        self.reason = ""
-        """Why it ended, when it has."""
-        self._probe = probe
-        self._probe_start = probe_start
-        self._probe_every = probe_every
-        self._patience = patience
-        self._callbacks = callbacks
-        self._losses: list[float] = []
-        self._present: list[float] = []
-        self._retried: list[int] = []
-        self._before: dict[str, Tensor] = {}
-        self._best: dict[str, Tensor] = {}
-        self._stopwatch = stopwatch or Stopwatch()
+    synthetic: Synthetic
+    _: KW_ONLY
+    epochs: int
+    """Most epochs that it may take."""
+    steps: int
+    """Outer steps per epoch."""
+    identity: str = ""
+    """Fingerprint of what the state belongs to: method, settings, seed, budget, source, version."""
+    start: str = ""
+    """Where X' starts, by name."""
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    interrupted: InitVar[Snapshot | None] = None
+    probe: Callable[[], float] | None = None
+    probe_start: bool = True
+    probe_every: int = 1
+    patience: int = 0
+    callbacks: Sequence[Callback] = ()
+    epoch: int = field(default=0, init=False)
+    """Epochs done."""
+    loss: float = field(default=math.nan, init=False)
+    """Loss of the last outer step."""
+    reason: str = field(default="", init=False)
+    """Why it ended, when it has."""
+    history: dict[str, list[float]] = field(init=False)
+    """Mean loss of each epoch, every probe with its epoch, and the epochs that were tried again."""
+    _present: list[float] = field(default_factory=list, init=False)
+    _before: dict[str, Tensor] = field(default_factory=dict, init=False)
+    _best: dict[str, Tensor] = field(default_factory=dict, init=False)
+
+    def __post_init__(self, interrupted: Snapshot | None) -> None:
+        self.history = {key: [] for key in ("loss", "probe", "probe_epoch", "retried_epoch")}
         if interrupted is not None:
             self._restore(interrupted)
 
@@ -88,22 +79,19 @@ class Run:
     @property
     def best_accuracy(self) -> float:
         """Best of all probes but the one of the start: nothing has been matched there."""
-        return max((probe.accuracy for probe in self.probes if probe.epoch), default=float("nan"))
+        return max((probe.accuracy for probe in self.probes if probe.epoch), default=math.nan)
 
     @property
-    def history(self) -> dict[str, list[float]]:
-        """Mean loss of each epoch, every probe with its epoch, and the epochs that were tried again."""
-        return {
-            "loss": list(self._losses),
-            "probe": [probe.accuracy for probe in self.probes],
-            "probe_epoch": [float(probe.epoch) for probe in self.probes],
-            "retried_epoch": [float(epoch) for epoch in self._retried],
-        }
+    def probes(self) -> list[Probed]:
+        """All probes so far."""
+        return [
+            Probed(int(at), found) for at, found in zip(self.history["probe_epoch"], self.history["probe"], strict=True)
+        ]
 
     @property
     def seconds(self) -> tuple[float, float]:
         """Wall and CPU seconds so far, those before an interruption included."""
-        return self._stopwatch.spent()
+        return self.stopwatch.spent()
 
     def stop(self, reason: str) -> None:
         """End the run after the present epoch; taken up again from a checkpoint, it would go on."""
@@ -116,17 +104,17 @@ class Run:
         state to keep.
         """
         self._tell("on_start")
-        if self._probe_start and not self.probes:  # a run that is taken up again may have had this one
+        if self.probe_start and not self.probes:  # a run that is taken up again may have had this one
             self._take_probe()
         while self.epoch < self.epochs and not self.reason:
             self._before = self.synthetic.snapshot()
             yield self.epoch
         self.reason = self.reason or "all epochs are done"
         self._tell("on_stop")
-        if self._probe is not None and self.epoch > max((probe.epoch for probe in self.probes), default=0):
+        if self.probe is not None and self.epoch > max((probe.epoch for probe in self.probes), default=0):
             # A callback ended it between two probes. What was written down by now does not know of this one, so a run
             # that is taken up again equals one that was never stopped.
-            self._look(self._probe)
+            self._look(self.probe)
         if self._best:
             self.synthetic.load_learned(self._best)
 
@@ -139,14 +127,14 @@ class Run:
     def finish_epoch(self) -> None:
         """The present epoch is done: probe the graph if that is due."""
         self.epoch += 1
-        self._losses.append(sum(self._present) / len(self._present))
+        self.history["loss"].append(sum(self._present) / len(self._present))
         self._take_probe()
         self._tell("on_epoch")
         self._present.clear()
 
     def retry(self) -> None:
         """Go back to where the present epoch began, at half the rates; refused after :data:`MOST_RETRIES` times."""
-        if self._retried.count(self.epoch + 1) == MOST_RETRIES:
+        if self.history["retried_epoch"].count(self.epoch + 1) == MOST_RETRIES:
             raise DivergedError(
                 f"condensing diverged in epoch {self.epoch + 1}, even at {self.rate:.2g} times the learning rates: "
                 "give a smaller lr_features, lr_structure or lr_model"
@@ -154,22 +142,14 @@ class Run:
         self.synthetic.restore(self._before)
         self.synthetic.slow_down(0.5)
         self._present.clear()
-        self._retried.append(self.epoch + 1)
+        self.history["retried_epoch"].append(float(self.epoch + 1))
         self._tell("on_retry")
 
     def snapshot(self) -> Snapshot:
         """The whole state between two epochs."""
         tensors = self.synthetic.snapshot() | {f"best.{key}": tensor for key, tensor in self._best.items()}
-        state = {
-            "epoch": self.epoch,
-            "losses": list(self._losses),
-            "probes": [[probe.epoch, probe.accuracy] for probe in self.probes],
-            "retried": list(self._retried),
-            "rate": self.rate,
-            "start": self.start,
-            "seconds": list(self.seconds),
-        }
-        return Snapshot(tensors, state)
+        state = {"epoch": self.epoch, "rate": self.rate, "start": self.start, "seconds": list(self.seconds)}
+        return Snapshot(tensors, state | {key: list(values) for key, values in self.history.items()})
 
     def _restore(self, kept: Snapshot) -> None:
         tensors, state = kept
@@ -177,36 +157,35 @@ class Run:
             self.synthetic.restore(tensors)
             self.synthetic.slow_down(state["rate"] / self.rate)
             self.epoch = state["epoch"]
-            self._losses = list(state["losses"])
-            self.probes = [Probed(epoch, accuracy) for epoch, accuracy in state["probes"]]
-            self._retried = list(state["retried"])
-            self._stopwatch.earlier = (state["seconds"][0], state["seconds"][1])
+            self.history = {key: list(state[key]) for key in self.history}
+            self.stopwatch.earlier = (state["seconds"][0], state["seconds"][1])
         except (KeyError, TypeError, ValueError, RuntimeError):
             raise GcondError("the checkpoint is damaged: remove it and start anew") from None
         self._best = {key[5:]: tensor.clone() for key, tensor in tensors.items() if key.startswith("best.")}
         self._lose_patience()
 
     def _take_probe(self) -> None:
-        if self._probe is None or (self.epoch % self._probe_every and self.epoch < self.epochs):
+        if self.probe is None or (self.epoch % self.probe_every and self.epoch < self.epochs):
             return
-        self._look(self._probe)
+        self._look(self.probe)
         self._tell("on_probe")
         self._lose_patience()
 
     def _look(self, probe: Callable[[], float]) -> None:
         best = self.best_accuracy
-        found = Probed(self.epoch, probe())
-        self.probes.append(found)
-        if self.epoch and not found.accuracy < best:  # the first after an epoch has nothing to compare with
+        found = probe()
+        self.history["probe"].append(found)
+        self.history["probe_epoch"].append(float(self.epoch))
+        if self.epoch and not found < best:  # the first after an epoch has nothing to compare with
             self._best = self.synthetic.learned()
 
     def _lose_patience(self) -> None:
         accuracies = [probe.accuracy for probe in self.probes if probe.epoch]
-        if not accuracies or not self._patience:
+        if not accuracies or not self.patience:
             return
-        if len(accuracies) - 1 - accuracies.index(max(accuracies)) >= self._patience:
-            self.stop(f"the validation probe has not improved for {self._patience} probes")
+        if len(accuracies) - 1 - accuracies.index(max(accuracies)) >= self.patience:
+            self.stop(f"the validation probe has not improved for {self.patience} probes")
 
     def _tell(self, what: str) -> None:
-        for callback in self._callbacks:
+        for callback in self.callbacks:
             getattr(callback, what)(self)

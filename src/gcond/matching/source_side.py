@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from gcond.graph import Inputs, LabelledView
@@ -16,7 +14,7 @@ from gcond.graph.sampling import Fanout, sample
 from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.cost_estimate import BACKWARD, OVERHEAD, step_work
 from gcond.matching.distance import Gradients
-from gcond.matching.gradients import class_gradients, linear_class_gradients
+from gcond.matching.gradients import class_gradients, linear_class_gradients, loss_gradients
 from gcond.models import Model
 from gcond.models.model import Parameters
 from gcond.runtime.seeds import generator
@@ -30,18 +28,16 @@ class Batches:
 
     sampling: Sampling
     batch: int
-    """Labelled nodes of a class in a sampled batch; all of them where there are fewer."""
+    """Labelled nodes per class in a sampled batch; all of them where there are fewer."""
     fanout: Fanout
     memory: int
     """Bytes that exact gradients may take before ``auto`` samples."""
 
 
-def real_side(model: Model, view: LabelledView, classes: int, seed: int, how: Batches) -> RealSide:
+def real_side(model: Model, view: LabelledView, classes: int, seed: int, how: Batches) -> FullBatch | SampledBatches:
     """Exact while it fits into the memory, else, or where it is asked for, sampled."""
-    if how.sampling == "always":
-        return SampledBatches(model, view, classes, seed, how)
-    together = classes_together(model, view, classes, how.memory)
-    if together == 0 and how.sampling == "auto":
+    together = 0 if how.sampling == "always" else classes_together(model, view, classes, how.memory)
+    if together == 0 and how.sampling != "never":
         return SampledBatches(model, view, classes, seed, how)
     return FullBatch(model, view, classes, max(1, together))
 
@@ -55,26 +51,14 @@ def classes_together(model: Model, view: LabelledView, classes: int, memory: int
     focused = view.focus(model.reach, model.precomputed).inputs
     if model.linear_in(focused) is not None:
         return classes
-    weights = model.init(focused.num_features, classes, generator(0, "size")).values()
-    forward = 2 * focused.num_nodes * sum(weight.shape[-1] for weight in weights if weight.dim() > 1)
-    own = 2 * sum(weight.numel() for weight in weights)
+    shapes = model.shapes(focused.num_features, classes).values()
+    forward = 2 * focused.num_nodes * sum(shape[-1] for shape in shapes if len(shape) > 1)
+    own = 2 * sum(shape.numel() for shape in shapes)
     number = focused.x.dtype.itemsize
     return max(0, min(classes, int((memory / number - forward) // (forward + own))))
 
 
-class RealSide(ABC):
-    """Class gradients of a backbone on the source graph."""
-
-    @abstractmethod
-    def work(self) -> float:
-        """Of one call, estimated; see :mod:`gcond.matching.cost_estimate`."""
-
-    @abstractmethod
-    def gradients(self, parameters: Parameters, when: str) -> Gradients:
-        """``G_c`` for every class, at ``parameters``; ``when`` names the step, for what is drawn at random in it."""
-
-
-class FullBatch(RealSide):
+class FullBatch:
     """Exact: all labelled nodes and all that they see.
 
     A model linear in ``H = Â^K X`` needs the labelled rows of H alone, made once; from then on the size of
@@ -87,28 +71,31 @@ class FullBatch(RealSide):
         self._together = together
         self._view = view.by_class().focus(model.reach, model.precomputed)
         design = model.linear_in(self._view.inputs)
+        self._design: Tensor | None = None
         if design is not None:
             rows = design.dense() if isinstance(design, Chain) else dense(design)
-            self._design: Tensor | None = rows[self._view.nodes]
-        else:
-            self._design = None
-            # Makes the sparse forms that the model reads: torch.func could not, on its way through a derivative.
-            model.logits(_fresh(model, self._view.inputs, classes), self._view.inputs)
+            self._design = rows[self._view.nodes]
+        else:  # some weights, so that the sparse forms the model reads are made: torch.func could not, in a derivative
+            weights = model.init(self._view.inputs.num_features, classes, generator(0, "size"))
+            like = self._view.inputs.x
+            fresh = {key: tensor.to(like.device, like.dtype) for key, tensor in weights.items()}
+            model.logits(fresh, self._view.inputs)
 
     def work(self) -> float:
+        """Of one call of :meth:`gradients`, estimated; see :mod:`gcond.matching.cost_estimate`."""
         if self._design is not None:
             return 2 * self._design.numel() * self._classes + OVERHEAD
         return self._classes * step_work(self._model, self._view, self._classes)
 
     @torch.no_grad()
     def gradients(self, parameters: Parameters, when: str) -> Gradients:
-        view = self._view
+        """``G_c`` for every class, at ``parameters``; nothing is drawn at random, whatever ``when`` it is."""
         if self._design is not None:
-            return linear_class_gradients(parameters, self._design, view.y, self._classes)
-        return class_gradients(self._model, parameters, view, self._classes, self._together)
+            return linear_class_gradients(parameters, self._design, self._view.y, self._classes)
+        return class_gradients(self._model, parameters, self._view, self._classes, self._together)
 
 
-class SampledBatches(RealSide):
+class SampledBatches:
     """The paper's way for graphs too large for that: a batch of every class, with sampled neighbours.
 
     Where there is no graph, a batch is its own rows alone. Means over a batch, drawn without replacement, are right on
@@ -125,6 +112,7 @@ class SampledBatches(RealSide):
         self._seed = seed
 
     def work(self) -> float:
+        """Of one call of :meth:`gradients`, estimated; see :mod:`gcond.matching.cost_estimate`."""
         rows = 0.0
         for nodes in self._by_class:
             reached = float(min(len(nodes), self._batch))
@@ -133,17 +121,18 @@ class SampledBatches(RealSide):
                 reached = min(reached * self._fanout.at(hop), float(self._inputs.num_nodes))
                 rows += reached
         classes = len(self._by_class)
-        weights = self._model.init(self._inputs.num_features, classes, generator(0, "size")).values()
-        return BACKWARD * rows * sum(weight.numel() for weight in weights) + classes * OVERHEAD
+        shapes = self._model.shapes(self._inputs.num_features, classes).values()
+        return BACKWARD * rows * sum(shape.numel() for shape in shapes) + classes * OVERHEAD
 
     @torch.no_grad()
     def gradients(self, parameters: Parameters, when: str) -> Gradients:
+        """``G_c`` for every class, at ``parameters``; ``when`` names the step, for what is drawn at random in it."""
         stream = generator(self._seed, f"batch {when}")
         each = []
         for label, nodes in enumerate(self._by_class):
             chosen = nodes[torch.randperm(len(nodes), generator=stream)[: self._batch]]
             inputs, rows = self._around(chosen, stream)
-            each.append(_one_class(self._model, parameters, inputs, rows, torch.full_like(rows, label)))
+            each.append(loss_gradients(self._model, parameters, inputs, rows, torch.full_like(rows, label)))
         return {key: torch.stack([gradients[key] for gradients in each]) for key in each[0]}
 
     def _around(self, chosen: Tensor, stream: Generator) -> tuple[Inputs, Tensor]:
@@ -153,17 +142,3 @@ class SampledBatches(RealSide):
             return sample(whole, chosen, self._model.reach, self._fanout, stream)
         rows = take_rows(whole.x, chosen.to(whole.x.device))
         return Inputs(rows, whole.adjacency, loops=whole.loops), torch.arange(len(chosen), device=whole.x.device)
-
-
-def _fresh(model: Model, inputs: Inputs, classes: int) -> Parameters:
-    """Some weights for ``inputs``, whichever."""
-    weights = model.init(inputs.num_features, classes, generator(0, "size"))
-    return {key: tensor.to(inputs.x.device, inputs.x.dtype) for key, tensor in weights.items()}
-
-
-def _one_class(model: Model, parameters: Parameters, inputs: Inputs, nodes: Tensor, y: Tensor) -> dict[str, Tensor]:
-    """The gradient of the mean cross-entropy of ``nodes``."""
-    weights = {key: tensor.detach().requires_grad_() for key, tensor in parameters.items()}
-    with torch.enable_grad():
-        loss = F.cross_entropy(model.logits(weights, inputs)[nodes], y)
-    return dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))

@@ -30,9 +30,8 @@ def initial_features(task: Task, init: Init) -> Tensor:
     """
     stream = generator(task.seed, "initial features")
     inputs = task.train.inputs
-    source: Matrix = inputs.x
     if init == "noise":
-        scale = feature_scale(task)
+        scale = root_mean_square(take_rows(inputs.x, task.train.nodes))
         return scale * torch.randn(int(task.quota.sum()), inputs.num_features, generator=stream)
     propagated = task.train.propagated(HOPS).cpu() if init == "propagated-means" else None
     parts = []
@@ -42,16 +41,13 @@ def initial_features(task: Task, init: Init) -> Tensor:
         candidates = task.candidates(label).cpu()
         if init == "sample":
             chosen = candidates[torch.randperm(len(candidates), generator=stream)[:count]]
-            parts.append(dense(take_rows(source, chosen)).cpu())
-            continue
-        points = (
-            propagated[task.train.y.cpu() == label]
-            if propagated is not None
-            else dense(take_rows(source, candidates)).cpu()
-        )
-        if init == "k-center":
+            parts.append(dense(take_rows(inputs.x, chosen)).cpu())
+        elif init == "k-center":
+            points = dense(take_rows(inputs.x, candidates)).cpu()
             parts.append(points[spread(points.double(), count)])
         else:
+            own = task.train.y.cpu() == label
+            points = dense(take_rows(inputs.x, candidates)).cpu() if propagated is None else propagated[own]
             parts.append(class_means(points, count, task.seed))
     return torch.cat(parts).float()
 
@@ -72,13 +68,8 @@ def class_means(points: Tensor, count: int, seed: int) -> Tensor:
     return torch.from_numpy(found.cluster_centers_).to(points.dtype)
 
 
-def feature_scale(task: Task) -> float:
-    """Root mean square of a feature over the labelled nodes."""
-    rows = take_rows(task.train.inputs.x, task.train.nodes)
-    if isinstance(rows, SparseMatrix):
-        return float((rows.values.double().square().sum() / (rows.shape[0] * rows.shape[1])).sqrt())
-    return root_mean_square(rows)
-
-
-def root_mean_square(x: Tensor) -> float:
+def root_mean_square(x: Matrix) -> float:
+    """The root mean square of all entries, those that are not stored included."""
+    if isinstance(x, SparseMatrix):
+        return float((x.values.double().square().sum() / (x.shape[0] * x.shape[1])).sqrt())
     return float(x.double().square().mean().sqrt())

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 from gcond.errors import GcondError
 from gcond.linalg.sparse import Adjacency, Identity
-from gcond.matching.pairs import EPSILON, TENSORS_A_PAIR, pair_scores, pair_statistics
+from gcond.matching.pairs import EPSILON, TENSORS_PER_PAIR, pair_scores, pair_statistics
 from gcond.models.model import Parameters
 
 STATISTICS = ("mean0", "variance0", "mean1", "variance1")
@@ -111,49 +111,31 @@ class PairwiseMLP(Structure):
         }
 
     def adjacency(self, parameters: Parameters, x: Tensor) -> Tensor:
-        target, source = x @ parameters["target"], x @ parameters["source"]
-        statistics = None
-        if "mean0" in parameters:  # fixed by `finish`: the graph is being grown
-            mean, variance = parameters["mean0"], parameters["variance0"]
-            statistics = (parameters["mean1"], parameters["variance1"])
-        else:
-            mean, variance = _split_moments(target, source)
-        left, right = self._normalise(parameters, target, source, mean, variance)
-        score = pair_scores(
-            left,
-            right,
-            weight=parameters["weight1"],
-            gamma=parameters["gamma1"],
-            beta=parameters["beta1"],
-            out=parameters["weight2"],
-            statistics=statistics,
-            rows=self.rows(len(x), x.element_size()),
-        )
+        left, right, _ = self._halves(parameters, x)
+        names = {"weight": "weight1", "gamma": "gamma1", "beta": "beta1", "out": "weight2"}
+        second = {name: parameters[key] for name, key in names.items()}
+        statistics = (parameters["mean1"], parameters["variance1"]) if "mean1" in parameters else None
+        score = pair_scores(left, right, **second, statistics=statistics, rows=self.rows(len(x), x.element_size()))
         return _weights(score + parameters["bias2"], self.symmetric)
 
     @torch.no_grad()
     def finish(self, parameters: Parameters, x: Tensor) -> dict[str, Tensor]:
         """Φ with the statistics of BN over today's pairs: with these, new nodes leave the edges of old ones alone."""
-        target, source = x @ parameters["target"], x @ parameters["source"]
-        mean, variance = _split_moments(target, source)
-        left, right = self._normalise(parameters, target, source, mean, variance)
-        rows = self.rows(len(x), x.element_size())
-        mean1, variance1 = pair_statistics(left, right, parameters["weight1"], rows)
-        fixed = dict(zip(STATISTICS, (mean, variance, mean1, variance1), strict=True))
+        left, right, moments = self._halves({key: parameters[key] for key in parameters if key not in STATISTICS}, x)
+        moments += pair_statistics(left, right, parameters["weight1"], self.rows(len(x), x.element_size()))
+        fixed = dict(zip(STATISTICS, moments, strict=True))
         return {key: tensor.detach().clone() for key, tensor in (parameters | fixed).items()}
 
     def kept(self, tensors: Mapping[str, Tensor], features: int) -> Parameters:
-        h = self.hidden
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(STATISTICS, (h,))
-        shapes |= dict.fromkeys(("gamma0", "beta0", "gamma1", "beta1", "weight2"), (h,))
-        shapes |= {"source": (features, h), "target": (features, h), "weight1": (h, h), "bias2": (1,)}
-        expected = {key: (shape, torch.float32) for key, shape in shapes.items()}
-        if {key: (tuple(tensor.shape), tensor.dtype) for key, tensor in tensors.items()} != expected:
+        with torch.device("meta"):  # for the shapes alone
+            expected = self.init(1, features, None) | dict.fromkeys(STATISTICS, torch.empty(self.hidden))  # type: ignore[arg-type]
+        found, wanted = ({key: (x.shape, x.dtype) for key, x in each.items()} for each in (tensors, expected))
+        if found != wanted:
             raise GcondError("the weights of the structure are missing or of another shape: condense the graph again")
         return {key: tensor.clone() for key, tensor in tensors.items()}
 
     def block_bytes(self, nodes: int) -> int:
-        whole = TENSORS_A_PAIR * nodes * nodes * self.hidden * 4
+        whole = TENSORS_PER_PAIR * nodes * nodes * self.hidden * 4
         return whole if self.memory is None else min(whole, self.memory)
 
     def work(self, nodes: int, features: int) -> float:
@@ -163,27 +145,28 @@ class PairwiseMLP(Structure):
         """Rows of pairs that fit into :attr:`memory`."""
         if self.memory is None:
             return None
-        return max(1, self.memory // (TENSORS_A_PAIR * nodes * self.hidden * number))
+        return max(1, self.memory // (TENSORS_PER_PAIR * nodes * self.hidden * number))
 
     @staticmethod
-    def _normalise(
-        parameters: Parameters, target: Tensor, source: Tensor, mean: Tensor, variance: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """BN of ``target_i + source_j`` in two parts whose sum it is."""
+    def _halves(parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """BN of ``target_i + source_j``, the first layer, in two parts [n, h] whose sum it is; and mean and variance.
+
+        These are over all pairs of ``x``, in which the two are independent, or fixed by :meth:`finish`.
+        """
+        target, source = x @ parameters["target"], x @ parameters["source"]
+        if "mean0" in parameters:
+            mean, variance = parameters["mean0"], parameters["variance0"]
+        else:
+            var_t, mean_t = torch.var_mean(target, dim=0, correction=0)
+            var_s, mean_s = torch.var_mean(source, dim=0, correction=0)
+            mean, variance = mean_t + mean_s, var_t + var_s
         scale = parameters["gamma0"] * (variance + EPSILON).rsqrt()
-        return target * scale, (source - mean) * scale + parameters["beta0"]
+        return target * scale, (source - mean) * scale + parameters["beta0"], (mean, variance)
 
 
 def kept_width(tensors: Mapping[str, Tensor]) -> int | None:
     """Width h of the pairwise MLP that the ``tensors`` of a file are of; ``None`` where they are not of one."""
     return tensors["weight2"].numel() if "weight2" in tensors else None
-
-
-def _split_moments(target: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance of ``target_i + source_j`` over all pairs: over all pairs the two are independent."""
-    var_t, mean_t = torch.var_mean(target, dim=0, correction=0)
-    var_s, mean_s = torch.var_mean(source, dim=0, correction=0)
-    return mean_t + mean_s, var_t + var_s
 
 
 def _weights(score: Tensor, symmetric: bool) -> Tensor:

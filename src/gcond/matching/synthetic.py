@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -29,44 +29,35 @@ class NotFiniteError(Exception):
     """A loss or a gradient that is no number: nothing was changed by it."""
 
 
+@dataclass(eq=False, repr=False)
 class Synthetic:
-    """X' and Φ, which of them learns at present, and their optimisers.
+    """X' and Φ, which of them learns at present, and their optimisers."""
 
-    ``fixed`` are rows [m, d] that stand before X' and never change: the old nodes of a graph that is grown.
-    """
+    _x: Tensor
+    y: Tensor
+    """int64 [n], fixed rows first."""
+    structure: Structure
+    _phi: Parameters
+    _rates: Rates
+    fixed: Tensor | None = field(default=None, kw_only=True)
+    """Rows [m, d] that stand before X' and never change: the old nodes of a graph that is grown."""
+    rate: float = field(default=1.0, init=False)
+    """Factor on the learning rates since the start, after numbers that were not finite."""
 
-    def __init__(
-        self,
-        x: Tensor,
-        y: Tensor,
-        structure: Structure,
-        phi: Parameters,
-        rates: Rates,
-        *,
-        fixed: Tensor | None = None,
-    ) -> None:
-        self.y = y
-        """int64 [n], fixed rows first."""
-        self._order = y.argsort(stable=True)
-        self.structure = structure
-        self._x = x
-        self._phi = phi
-        self._fixed = fixed
-        self._rates = rates
-        self._features = Adam({"x": x}, rates.features)
-        self._structure = Adam(phi, rates.structure)
-        self.rate = 1.0
-        """Factor on the learning rates since the start, after numbers that were not finite."""
+    def __post_init__(self) -> None:
+        self._order = self.y.argsort(stable=True)
+        self._features = Adam({"x": self._x}, self._rates.features)
+        self._structure = Adam(self._phi, self._rates.structure)
 
     @property
     def x(self) -> Tensor:
         """X' [n, d], fixed rows first."""
-        return self._x if self._fixed is None else torch.cat([self._fixed, self._x])
+        return self._x if self.fixed is None else torch.cat([self.fixed, self._x])
 
     def to(self, device: torch.device | str) -> Synthetic:
         """A fresh start from the same numbers on ``device``."""
         phi = {key: tensor.to(device) for key, tensor in self._phi.items()}
-        fixed = None if self._fixed is None else self._fixed.to(device)
+        fixed = None if self.fixed is None else self.fixed.to(device)
         return Synthetic(self._x.to(device), self.y.to(device), self.structure, phi, self._rates, fixed=fixed)
 
     def learn(self, features: bool, structure: bool) -> None:
@@ -110,8 +101,7 @@ class Synthetic:
 
     def update(self, loss: Tensor) -> None:
         """One step of what learns against ``loss``; if a number is not finite, :class:`NotFiniteError` instead."""
-        learning = {"x": self._x} if self._x.requires_grad else {}
-        learning |= {f"phi.{key}": tensor for key, tensor in self._phi.items() if tensor.requires_grad}
+        learning = {key: tensor for key, tensor in self._tensors().items() if tensor.requires_grad}
         found = torch.autograd.grad(loss, list(learning.values()))
         if not all(bool(value.sum().isfinite()) for value in (loss, *found)):
             raise NotFiniteError
@@ -127,17 +117,18 @@ class Synthetic:
         for adam in (self._features, self._structure):
             adam.slow_down(factor)
 
+    def _tensors(self) -> dict[str, Tensor]:
+        return {"x": self._x} | {f"phi.{key}": tensor for key, tensor in self._phi.items()}
+
     def learned(self) -> dict[str, Tensor]:
         """X' and Φ as copies, under the names ``x`` and ``phi.*``."""
-        tensors = {"x": self._x} | {f"phi.{key}": tensor for key, tensor in self._phi.items()}
-        return {key: tensor.detach().clone() for key, tensor in tensors.items()}
+        return {key: tensor.detach().clone() for key, tensor in self._tensors().items()}
 
     def load_learned(self, tensors: Mapping[str, Tensor]) -> None:
         """Take up X' and Φ as :meth:`learned` gave them."""
         with torch.no_grad():
-            self._x.copy_(tensors["x"])
-            for key, tensor in self._phi.items():
-                tensor.copy_(tensors[f"phi.{key}"])
+            for key, tensor in self._tensors().items():
+                tensor.copy_(tensors[key])
 
     def snapshot(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, as copies."""

@@ -49,16 +49,7 @@ def resolve(asked: str | Method | Iterable[str | Method]) -> list[Method]:
 
     By name they have their default settings. A miss names the choices.
     """
-    several = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
-    found: list[Method] = []
-    for each in several:
-        if isinstance(each, Method):
-            found.append(each)
-        else:
-            found += [cls() for cls in (available().values() if each == "all" else [find(each)])]
-    if not found:
-        raise GcondError(f"no method is named: choose among {', '.join(available())}, or all")
-    return found
+    return registry.chosen("method", asked, Method, available())
 
 
 def method_for(

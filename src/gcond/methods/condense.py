@@ -59,16 +59,10 @@ def condense(
         raise GcondError("resume needs to know what from: give the file, for example checkpoint='run.checkpoint'")
     chosen = method_for(method, options, recipe)
     seed = settings.whole_number(seed, "seed")
-    graph = _loaded(graph, setting, directed)
-    budget = budget_for(graph, ratio=ratio, nodes=nodes)
+    source = load(graph, setting=setting, directed=directed)
+    for note in () if isinstance(graph, SourceGraph) else source.notes:  # who did the loading has them already
+        warnings.warn(f"{source.name}: {note}", UserWarning, stacklevel=2)
+    budget = budget_for(source, ratio=ratio, nodes=nodes)
     if checkpoint is not None:
         callbacks = [Checkpoint(checkpoint, resume=resume), *callbacks]
-    return chosen.condense(graph, budget, seed, choose_device(device), callbacks)
-
-
-def _loaded(graph: SourceGraph | Data | str | Path, setting: Setting | None, directed: bool) -> SourceGraph:
-    """``graph`` as it is asked for; what loading it found is said, unless the caller did the loading."""
-    found = load(graph, setting=setting, directed=directed)
-    for note in () if isinstance(graph, SourceGraph) else found.notes:
-        warnings.warn(f"{found.name}: {note}", UserWarning, stacklevel=3)
-    return found
+    return chosen.condense(source, budget, seed, choose_device(device), callbacks)

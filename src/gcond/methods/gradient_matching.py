@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -20,14 +20,14 @@ from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.callback import Callback
 from gcond.matching.cost_estimate import step_work
-from gcond.matching.distance import Distance, distance
+from gcond.matching.distance import DISTANCES, Distance
 from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.inner_loop import train_backbone
 from gcond.matching.memory_estimate import check_memory
 from gcond.matching.probe import Probe, probe_interval
 from gcond.matching.run import Run
 from gcond.matching.schedule import Schedule
-from gcond.matching.source_side import Batches, RealSide, Sampling, real_side
+from gcond.matching.source_side import Batches, FullBatch, SampledBatches, Sampling, real_side
 from gcond.matching.start import HOPS, Init, initial_features, root_mean_square
 from gcond.matching.structure import Structure
 from gcond.matching.synthetic import NotFiniteError, Rates, Synthetic
@@ -84,7 +84,7 @@ class GradientMatching(Method):
     """``never``: exact gradients of all labelled nodes. ``always``: batches with sampled neighbours, as released.
     ``auto``: batches only where exact gradients take more than ``memory``."""
     batch: int = 256
-    """Labelled nodes of a class in a batch (released)."""
+    """Labelled nodes per class in a batch (released)."""
     fanout: tuple[int, ...] = (10, 5)
     """Neighbours drawn per node, hop by hop (released, for two layers)."""
     fanout_scaled: bool = True
@@ -116,9 +116,9 @@ class GradientMatching(Method):
 
     def model(self) -> Model:
         """The backbone."""
-        chosen: dict[str, Any] = {"hidden": self.hidden}
-        chosen |= {key: value for key, value in {"layers": self.layers, "hops": self.hops}.items() if value is not None}
-        return settings.build(models.find(self.backbone), chosen, f"backbone '{self.backbone}'")
+        shape = {"hidden": self.hidden, "layers": self.layers, "hops": self.hops}
+        given = {key: value for key, value in shape.items() if value is not None}
+        return settings.build(models.find(self.backbone), given, f"backbone '{self.backbone}'")
 
     @abstractmethod
     def structure_for(self, task: Task) -> Structure:
@@ -229,7 +229,7 @@ class GradientMatching(Method):
                 for t in range(self.outer):
                     real = source.gradients(theta, f"{k}/{t}")
                     ours = class_gradients(model, theta, small, classes)
-                    loss = weight @ distance(self.distance, real, ours)
+                    loss = weight @ DISTANCES[self.distance](real, ours)
                     synthetic.update(loss)  # X' or Φ, whose turn it is
                     run.stepped(loss.item())
                     if t + 1 < self.outer:  # after the last step nobody would look at θ any more
@@ -241,7 +241,7 @@ class GradientMatching(Method):
                 run.finish_epoch()  # and probe X' and A', where that is due
         return run
 
-    def probe_interval(self, source: RealSide, synthetic: Synthetic, probe: Probe) -> int:
+    def probe_interval(self, source: FullBatch | SampledBatches, synthetic: Synthetic, probe: Probe) -> int:
         """Epochs between two probes, by the estimated work of an epoch and of a probe."""
         small, classes = synthetic.view(), probe.classes
         step = source.work() + synthetic.work() + self.inner * step_work(self.model(), small, classes)

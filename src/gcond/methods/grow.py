@@ -69,8 +69,9 @@ def grow(
     budget = budget_for(graph, nodes=nodes)
     quota = added_per_class(nodes, graph.class_counts(), torch.bincount(small.y, minlength=graph.num_classes))
     identity = hashlib.sha256(f"{small.sha256} {method.identify(graph, budget, seed)}".encode()).hexdigest()
-    own, place = _own_seed(small, seed), choose_device(device)
-    task = method.task(graph, quota, own, identity=identity, device=place, callbacks=callbacks)
+    # A seed for this growth alone: with the first one's, the same would be drawn again.
+    own = int.from_bytes(hashlib.sha256(f"{small.sha256} {seed}".encode()).digest()[:4], "little")
+    task = method.task(graph, quota, own, identity=identity, device=choose_device(device), callbacks=callbacks)
     grown = _learn(method, task, small, callbacks)
     return method.recorded(grown, graph, budget, seed, notes=task.notes, grown_from=small)
 
@@ -123,9 +124,11 @@ def _learn(
     method.check_memory(task, structure, len(y), init)
     x = _start_beside(small, task, init)
     phi = structure.kept(small.structure, x.shape[1])
-    synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone())
-    synthetic = synthetic.to(task.train.y.device)
-    run = _features_alone(method).learn(task, synthetic, callbacks, start=init, ship=_joined(method, small))
+    synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone()).to(task.train.y.device)
+    alone = method
+    if isinstance(method, GCond):  # one turn of X' as long as the whole run, so that Φ never has one
+        alone = dataclasses.replace(method, schedule="features-first", features_epochs=max(1, method.epochs))
+    run = alone.learn(task, synthetic, callbacks, start=init, ship=_joined(method, small))
     task.notes.start, task.notes.history = init, run.history
     return _join(small, synthetic.finish(method.ship))
 
@@ -149,13 +152,6 @@ def _start_beside(small: CondensedGraph, task: Task, init: Init) -> Tensor:
         free[torch.from_numpy(taken)] = False
         parts.append(starts[free])
     return torch.cat(parts)
-
-
-def _features_alone(method: GradientMatching) -> GradientMatching:
-    """``method`` with one turn of X' as long as the whole run, so that Φ never has one."""
-    if not isinstance(method, GCond):
-        return method
-    return dataclasses.replace(method, schedule="features-first", features_epochs=max(1, method.epochs))
 
 
 def _joined(method: GradientMatching, small: CondensedGraph) -> Callable[[Adjacency], Adjacency]:
@@ -196,8 +192,3 @@ def _origin(made: Provenance, on: SourceGraph | Data | str | Path) -> SourceGrap
         now, then = ("directed" if each else "undirected" for each in (graph.directed, made.directed))
         raise GcondError(f"'{graph.name}' is {now} and was {then} when this was made from it: load it as {then}")
     return graph
-
-
-def _own_seed(small: CondensedGraph, seed: int) -> int:
-    """A seed for this growth alone: with the first one's, the same would be drawn again."""
-    return int.from_bytes(hashlib.sha256(f"{small.sha256} {seed}".encode()).digest()[:4], "little")

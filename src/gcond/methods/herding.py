@@ -26,21 +26,16 @@ class Herding(SelectionByEmbedding):
     citation: ClassVar[str] = "Welling, Herding Dynamical Weights to Learn, ICML 2009"
 
     def pick(self, points: Tensor, count: int) -> Tensor:
-        return herd(points, count)
-
-
-def herd(points: Tensor, count: int) -> Tensor:
-    """``count`` different rows of ``points`` [m, k] by herding, in the order they are picked: int64 [count]."""
-    m = len(points)
-    total = points.sum(0)
-    rest = torch.zeros_like(total)
-    taken = torch.zeros(m, dtype=torch.bool)
-    picked = torch.empty(count, dtype=torch.long)
-    for i in range(count):
-        # m times the formula's vector: without the division by m whole numbers stay whole, and ties stay ties.
-        rest = rest + total
-        distance = (rest - m * points).square().sum(1).masked_fill(taken, math.inf)
-        picked[i] = best = distance.argmin()
-        taken[best] = True
-        rest = rest - m * points[best]
-    return picked
+        m = len(points)
+        total = points.sum(0)
+        rest = torch.zeros_like(total)
+        taken = torch.zeros(m, dtype=torch.bool)
+        picked = torch.empty(count, dtype=torch.long)
+        for i in range(count):
+            # m times the formula's vector: without the division by m whole numbers stay whole, and ties stay ties.
+            rest = rest + total
+            distance = (rest - m * points).square().sum(1).masked_fill(taken, math.inf)
+            picked[i] = best = distance.argmin()
+            taken[best] = True
+            rest = rest - m * points[best]
+        return picked

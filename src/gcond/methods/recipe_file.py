@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from gcond import methods
 from gcond.config import settings
 from gcond.config.registry import suggest
 from gcond.errors import GcondError
 
-_SUFFIX = ".toml"
 _ABOUT = ("dataset", "budgets", "gat_threshold")
 
 
@@ -22,13 +23,13 @@ class RecipeFile:
 
     name: str
     """As it was asked for: a name or a path."""
-    dataset: str
+    dataset: str = ""
     """The data set that it is for; empty if it does not say."""
-    budgets: tuple[int, ...]
+    budgets: tuple[Annotated[int, Field(gt=0, strict=True)], ...] = ()
     """The paper's numbers of nodes for that data set."""
-    gat_threshold: float | None
+    gat_threshold: Annotated[float, Field(ge=0, lt=1, strict=True)] | None = None
     """GAT has no use for weights: it trains on the edges of A' above this; None on all of them."""
-    methods: dict[str, dict[str, Any]]
+    methods: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The settings of each method that has a table."""
 
     def settings(self, method: str) -> dict[str, Any]:
@@ -41,7 +42,7 @@ class RecipeFile:
 
 def available() -> dict[str, Path]:
     """The recipes that come with gcond, by name."""
-    return {path.stem: path for path in sorted(_folder().glob(f"*{_SUFFIX}"))}
+    return {path.stem: path for path in sorted((Path(__file__).parent / "recipes").glob("*.toml"))}
 
 
 def load(recipe: str | Path) -> RecipeFile:
@@ -55,14 +56,6 @@ def load(recipe: str | Path) -> RecipeFile:
     values = _read(path, str(recipe), list(shipped))
     what = f"recipe '{recipe}'"
     about = {key: values.pop(key) for key in _ABOUT if key in values}
-    dataset, budgets = about.get("dataset", ""), about.get("budgets", [])
-    if not isinstance(dataset, str):
-        raise GcondError(f"{what}: dataset must be the name of one, in quotes")
-    if not isinstance(budgets, list) or not all(type(nodes) is int and nodes > 0 for nodes in budgets):
-        raise GcondError(f"{what}: budgets must be a list of numbers of nodes")
-    threshold = about.get("gat_threshold")
-    if threshold is not None and not (isinstance(threshold, float) and 0 <= threshold < 1):
-        raise GcondError(f"{what}: gat_threshold must be a number from 0 to below 1, such as 0.5")
     known = methods.available()
     for name, table in values.items():
         if name not in known:
@@ -73,7 +66,7 @@ def load(recipe: str | Path) -> RecipeFile:
         if not isinstance(table, dict):
             raise GcondError(f"{what}: '{name}' must be a table of settings, [{name}]")
         settings.build(known[name], table, f"{what}, table [{name}]")
-    return RecipeFile(str(recipe), dataset, tuple(budgets), threshold, values)
+    return settings.build(RecipeFile, about | {"name": str(recipe), "methods": values}, what)
 
 
 def _read(path: Path, asked: str, names: list[str]) -> dict[str, Any]:
@@ -87,8 +80,3 @@ def _read(path: Path, asked: str, names: list[str]) -> dict[str, Any]:
         raise GcondError(f"recipe '{asked}' is not TOML: {error}") from None
     except OSError as error:
         raise GcondError(f"recipe '{asked}' cannot be read: {error.strerror}") from None
-
-
-def _folder() -> Path:
-    """Where the recipes that come with gcond lie."""
-    return Path(__file__).parent / "recipes"

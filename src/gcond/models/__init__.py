@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable
 
 from gcond.config import registry
-from gcond.errors import GcondError
 from gcond.models.appnp import APPNP
 from gcond.models.cheby import Cheby
 from gcond.models.gat import GAT
@@ -34,11 +33,4 @@ def find(name: str) -> type[Model]:
 
 def resolve(models: str | Model | Iterable[str | Model]) -> list[Model]:
     """The models that are meant: ``"all"``, a name, a model (one's own, too), or several of these names and models."""
-    if models == "all":
-        models = list(available())
-    elif isinstance(models, str) or not isinstance(models, Iterable):
-        models = [models]
-    found = [model if isinstance(model, Model) else find(model)() for model in models]
-    if not found:
-        raise GcondError(f"models={models!r} names no model: choose among {', '.join(available())}, or all")
-    return found
+    return registry.chosen("model", models, Model, available())

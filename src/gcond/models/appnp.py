@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from gcond.graph import Inputs
 from gcond.linalg.sparse import Identity, Matrix, SparseMatrix
-from gcond.models.model import Dropout, Model, Parameters, linear_parameters
+from gcond.models.model import Dropout, Model, Parameters
 
 # Wider blocks fill a core's vectors on their own; side by side they would only fall out of its caches.
 _NARROW = 128
@@ -34,6 +34,7 @@ class APPNP(Model):
 
     name: ClassVar[str] = "appnp"
     citation: ClassVar[str] = "Gasteiger et al., Predict then Propagate, ICLR 2019"
+    counts: ClassVar[tuple[str, ...]] = (*Model.counts, "hops")
 
     hops: int = 10
     """Propagations K (the paper's 10)."""
@@ -42,17 +43,12 @@ class APPNP(Model):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.hops < 1:
-            raise ValueError("hops must be at least 1")
         if not 0 <= self.alpha <= 1:
             raise ValueError("alpha must be from 0 to 1")
 
     @property
     def reach(self) -> int:
         return self.hops
-
-    def init(self, features: int, classes: int, generator: Generator) -> Parameters:
-        return linear_parameters(self.widths(features, classes), generator)
 
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         return self._propagate(inputs, self.stack(parameters, inputs.x, dropout))

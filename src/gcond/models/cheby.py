@@ -25,14 +25,10 @@ class Cheby(Model):
 
     name: ClassVar[str] = "cheby"
     citation: ClassVar[str] = "Defferrard et al., CNNs on Graphs with Fast Localized Spectral Filtering, NeurIPS 2016"
+    counts: ClassVar[tuple[str, ...]] = (*Model.counts, "order")
 
     order: int = 2
     """Polynomials K: 1 looks at the node alone, 2 at its neighbours too."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order < 1:
-            raise ValueError("order must be at least 1")
 
     @property
     def reach(self) -> int:

@@ -34,6 +34,7 @@ class GAT(Model):
     name: ClassVar[str] = "gat"
     citation: ClassVar[str] = "Veličković et al., Graph Attention Networks, ICLR 2018"
     recipe: ClassVar[Mapping[str, Any]] = {"epochs": 3000, "lr": 1e-3}
+    counts: ClassVar[tuple[str, ...]] = (*Model.counts, "heads")
 
     hidden: int = 16
     """Width of every head in a hidden layer (released scripts)."""
@@ -41,15 +42,6 @@ class GAT(Model):
     """Between layers (the paper's choice)."""
     heads: int = 16
     """Heads of every hidden layer (released scripts)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.heads < 1:
-            raise ValueError("heads must be at least 1")
-
-    @property
-    def reach(self) -> int:
-        return self.layers
 
     def init(self, features: int, classes: int, generator: Generator) -> Parameters:
         parameters = {}

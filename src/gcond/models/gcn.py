@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Generator, Tensor
+from torch import Tensor
 
 from gcond.graph import Inputs
-from gcond.models.model import Dropout, Model, Parameters, linear_parameters
+from gcond.models.model import Dropout, Model, Parameters
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,8 @@ class GCN(Model):
     citation: ClassVar[str] = "Kipf and Welling, Semi-Supervised Classification with GCNs, ICLR 2017"
 
     @property
-    def reach(self) -> int:
-        return self.layers
-
-    @property
     def precomputed(self) -> int:
         return 1
-
-    def init(self, features: int, classes: int, generator: Generator) -> Parameters:
-        return linear_parameters(self.widths(features, classes), generator)
 
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         return self.stack(parameters, inputs.features("gcn"), dropout, inputs.gcn)

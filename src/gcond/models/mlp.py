@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Generator, Tensor
+from torch import Tensor
 
 from gcond.graph import Inputs
 from gcond.graph.inputs import Chain
 from gcond.linalg.sparse import Matrix
-from gcond.models.model import Dropout, Model, Parameters, linear_parameters
+from gcond.models.model import Dropout, Model, Parameters
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,6 @@ class MLP(Model):
 
     def linear_in(self, inputs: Inputs) -> Matrix | Chain | None:
         return inputs.x if self.layers == 1 else None
-
-    def init(self, features: int, classes: int, generator: Generator) -> Parameters:
-        return linear_parameters(self.widths(features, classes), generator)
 
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         return self.stack(parameters, inputs.x, dropout)

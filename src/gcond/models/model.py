@@ -44,6 +44,8 @@ class Model(ABC):
     citation: ClassVar[str]
     recipe: ClassVar[Mapping[str, Any]] = {}
     """Where training this model differs from the default :class:`gcond.training.Recipe`."""
+    counts: ClassVar[tuple[str, ...]] = ("layers", "hidden")
+    """Settings that must be at least 1."""
 
     layers: int = 2
     """Layers with weights; 1 has no hidden layer."""
@@ -53,15 +55,16 @@ class Model(ABC):
     """Between layers."""
 
     def __post_init__(self) -> None:
-        if self.layers < 1 or self.hidden < 1:
-            raise ValueError("layers and hidden must be at least 1")
+        for name in self.counts:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}")
 
     @property
-    @abstractmethod
     def reach(self) -> int:
-        """How many edges away from a node its output can look."""
+        """How many edges away from a node its output can look: one per layer unless a subclass says otherwise."""
+        return self.layers
 
     @property
     def precomputed(self) -> int:
@@ -72,9 +75,22 @@ class Model(ABC):
         """H [n, d] where the scores are ``H W + b`` with ``weight0`` and ``bias0``; ``None`` if they are not linear."""
         return None
 
-    @abstractmethod
     def init(self, features: int, classes: int, generator: Generator) -> Parameters:
-        """Fresh weights for ``features`` inputs and ``classes`` outputs, on the CPU."""
+        """Fresh weights for ``features`` inputs and ``classes`` outputs, on the CPU.
+
+        Unless a subclass says otherwise, ``weight{layer}`` [in, out] by :func:`glorot` and ``bias{layer}`` [out] at 0.
+        """
+        parameters = {}
+        for layer, (rows, columns) in enumerate(self.widths(features, classes)):
+            parameters[f"weight{layer}"] = glorot(rows, columns, generator)
+            parameters[f"bias{layer}"] = torch.zeros(columns)
+        return parameters
+
+    def shapes(self, features: int, classes: int) -> dict[str, torch.Size]:
+        """The shapes of the weights that :meth:`init` makes; nothing is drawn or stored."""
+        with torch.device("meta"):
+            weights = self.init(features, classes, None)  # type: ignore[arg-type]  # no generator on the meta device
+        return {key: weight.shape for key, weight in weights.items()}
 
     @abstractmethod
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
@@ -119,15 +135,6 @@ class Model(ABC):
         """(in, out) of every layer."""
         sizes = [features, *[self.hidden] * (self.layers - 1), classes]
         return list(pairwise(sizes))
-
-
-def linear_parameters(widths: list[tuple[int, int]], generator: Generator) -> Parameters:
-    """``weight{layer}`` [in, out] by :func:`glorot` and ``bias{layer}`` [out] at zero, for each (in, out)."""
-    parameters = {}
-    for layer, (rows, columns) in enumerate(widths):
-        parameters[f"weight{layer}"] = glorot(rows, columns, generator)
-        parameters[f"bias{layer}"] = torch.zeros(columns)
-    return parameters
 
 
 def glorot(rows: int, columns: int, generator: Generator) -> Tensor:

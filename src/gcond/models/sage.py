@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Generator, Tensor
 
 from gcond.graph import Inputs
-from gcond.models.model import Dropout, Model, Parameters, glorot, linear_parameters
+from gcond.models.model import Dropout, Model, Parameters, glorot
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,14 @@ class SAGE(Model):
     citation: ClassVar[str] = "Hamilton et al., Inductive Representation Learning on Large Graphs, NeurIPS 2017"
 
     @property
-    def reach(self) -> int:
-        return self.layers
-
-    @property
     def precomputed(self) -> int:
         return 1
 
     def init(self, features: int, classes: int, generator: Generator) -> Parameters:
-        widths = self.widths(features, classes)
-        parameters = linear_parameters(widths, generator)
-        return parameters | {f"own{layer}": glorot(*width, generator) for layer, width in enumerate(widths)}
+        parameters = super().init(features, classes, generator)
+        for layer, width in enumerate(self.widths(features, classes)):
+            parameters[f"own{layer}"] = glorot(*width, generator)
+        return parameters
 
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         h = inputs.features("mean") @ parameters["weight0"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Generator, Tensor
+from torch import Tensor
 
 from gcond.graph import Inputs
 from gcond.graph.inputs import Chain
 from gcond.linalg.sparse import Matrix
-from gcond.models.model import Dropout, Model, Parameters, linear_parameters
+from gcond.models.model import Dropout, Model, Parameters
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,12 @@ class SGC(Model):
 
     name: ClassVar[str] = "sgc"
     citation: ClassVar[str] = "Wu et al., Simplifying Graph Convolutional Networks, ICML 2019"
+    counts: ClassVar[tuple[str, ...]] = (*Model.counts, "hops")
 
     layers: int = 1
     """Linear layers before the propagation, with the activation between them."""
     hops: int = 2
     """Propagations K (the paper's 2)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.hops < 1:
-            raise ValueError("hops must be at least 1")
 
     @property
     def reach(self) -> int:
@@ -46,9 +42,6 @@ class SGC(Model):
 
     def linear_in(self, inputs: Inputs) -> Matrix | Chain | None:
         return inputs.features("gcn", self.hops) if self.layers == 1 else None
-
-    def init(self, features: int, classes: int, generator: Generator) -> Parameters:
-        return linear_parameters(self.widths(features, classes), generator)
 
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         if self.layers == 1:

@@ -86,7 +86,10 @@ def fit(
             scores = _logits(model, weights, train.inputs, [run.dropout for run in batch])
             if judge and passed_on and epoch > 1 and recipe.looks(epoch - 1):
                 _judge(batch, epoch - 1, scores, judge)
-            _step(batch, torch.stack([cross_entropy(score[train.nodes], train.y) for score in scores]).sum())
+            loss = torch.stack([cross_entropy(score[train.nodes], train.y) for score in scores]).sum()
+            gradients = iter(torch.autograd.grad(loss, [tensor for one in weights for tensor in one.values()]))
+            for run in batch:
+                run.adam.step({key: next(gradients) for key in run.weights})
             if judge and recipe.looks(epoch) and (not passed_on or epoch == recipe.epochs):
                 with torch.no_grad():
                     scores = _logits(model, weights, judge.inputs)
@@ -135,12 +138,6 @@ def _drop(rate: float, stream: Generator, x: Tensor) -> Tensor:
     return x * keep / (1 - rate)
 
 
-def _step(batch: Sequence[_Run], loss: Tensor) -> None:
-    gradients = iter(torch.autograd.grad(loss, [tensor for run in batch for tensor in run.weights.values()]))
-    for run in batch:
-        run.adam.step({key: next(gradients) for key in run.weights})
-
-
 def _judge(batch: Sequence[_Run], epoch: int, scores: Sequence[Tensor], val: LabelledView) -> None:
     for run, score in zip(batch, scores, strict=True):
         run.judge(epoch, float(_share(score.detach()[val.nodes].argmax(-1), val)))
@@ -162,9 +159,10 @@ def _logits(
 @torch.no_grad()
 def predict(model: Model | Sequence[Model], parameters: Sequence[Parameters], view: LabelledView) -> Tensor:
     """The class of each of the view's m labelled nodes by each of R sets of weights: int64 [R, m]."""
-    if isinstance(model, Model):  # one set at a time: all the scores of a large graph need not be held at once
-        return torch.stack([_logits(model, [one], view.inputs)[0][view.nodes].argmax(-1) for one in parameters])
-    return torch.stack([scores[view.nodes].argmax(-1) for scores in _logits(model, parameters, view.inputs)])
+    # One model's sets one at a time: all the scores of a large graph need not be held at once.
+    batches = [[one] for one in parameters] if isinstance(model, Model) else [parameters]
+    scores = (each for batch in batches for each in _logits(model, batch, view.inputs))
+    return torch.stack([each[view.nodes].argmax(-1) for each in scores])
 
 
 def accuracy(model: Model | Sequence[Model], parameters: Sequence[Parameters], view: LabelledView) -> Tensor:
@@ -186,10 +184,7 @@ def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
 
 def stackable(model: Model, features: int, classes: int) -> tuple[Any, ...]:
     """What models that can be trained side by side share: their class, their weights' shapes and how far they look."""
-    # On the meta device nothing is drawn or stored: only shapes are asked for.
-    with torch.device("meta"):
-        weights = model.init(features, classes, None)  # type: ignore[arg-type]  # no generator on the meta device
-    shapes = tuple(sorted((key, tuple(weight.shape)) for key, weight in weights.items()))
+    shapes = tuple(sorted(model.shapes(features, classes).items()))
     return (model.name, model.reach, model.precomputed, shapes)
 
 
@@ -199,8 +194,8 @@ def runs_together(model: Model, train: LabelledView, classes: int) -> int:
     A run holds its weights, their gradients and Adam's two moments, and side by side with others also its activations
     with their gradients twice over. On a large graph one run fills the caches alone.
     """
-    weights = model.init(train.inputs.num_features, classes, generator(0, "size")).values()
+    shapes = model.shapes(train.inputs.num_features, classes).values()
     rows = train.focus(model.reach, model.precomputed).inputs.num_nodes
-    numbers = 4 * sum(weight.numel() for weight in weights)
-    numbers += 4 * rows * sum(weight.shape[-1] for weight in weights if weight.dim() > 1)
+    numbers = 4 * sum(shape.numel() for shape in shapes)
+    numbers += 4 * rows * sum(shape[-1] for shape in shapes if len(shape) > 1)
     return max(1, STACK_BYTES // (4 * numbers))

@@ -30,16 +30,13 @@ class Recipe:
     """Epochs between two looks at the validation nodes; the last epoch is always looked at."""
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise ValueError("epochs must be at least 1")
+        for name, least in (("epochs", 1), ("validate_every", 1), ("weight_decay", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}")
         if self.lr <= 0:
             raise ValueError("lr must be positive")
-        if self.weight_decay < 0:
-            raise ValueError("weight_decay must not be negative")
         if not 0 <= self.dropout < 1:
             raise ValueError("dropout must be at least 0 and below 1")
-        if self.validate_every < 1:
-            raise ValueError("validate_every must be at least 1")
 
     def looks(self, epoch: int) -> bool:
         """Whether the validation nodes are looked at after ``epoch``, counted from 1."""
