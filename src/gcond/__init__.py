@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gcond.errors import GcondError as GcondError
     from gcond.evaluation.compare import compare as compare
     from gcond.evaluation.evaluate import evaluate as evaluate
-    from gcond.evaluation.nas.search import search as search
+    from gcond.evaluation.nas.architecture_search import search as search
     from gcond.graph.propagation import propagate as propagate
     from gcond.graph.source_graph import SourceGraph as SourceGraph
     from gcond.methods.condense import condense as condense
@@ -38,7 +38,7 @@ _HOMES = {
     "grow": "gcond.methods.grow",
     "evaluate": "gcond.evaluation.evaluate",
     "compare": "gcond.evaluation.compare",
-    "search": "gcond.evaluation.nas.search",
+    "search": "gcond.evaluation.nas.architecture_search",
     "propagate": "gcond.graph.propagation",
     "open_engine": "gcond.runtime.engines",
     "CondensedGraph": "gcond.condensed.condensed_graph",

@@ -312,7 +312,7 @@ def test_the_bar_keeps_one_piece_of_work(workspace, gcond, monkeypatch):
     def progress(self, what):
         yield lambda what, done, total, detail="": seen.append((what, done, total, detail))
 
-    monkeypatch.setattr("gcond.cli.voice.Voice.progress", progress)
+    monkeypatch.setattr("gcond.cli.output.Voice.progress", progress)
     assert gcond("condense", workspace.source, "--nodes", 6, "-o", OUT, *SET).code == 0
     assert [(what, done, total) for what, done, total, _ in seen] == [("gcond", i + 1, 8) for i in range(8)]
     assert all("loss" in detail and "val" in detail for *_, detail in seen)

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.evaluation.nas import search as nas
+from gcond.evaluation.nas import architecture_search as nas
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs import training_job
 

@@ -16,7 +16,7 @@ import gcond
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import DivergedError, GcondError
 from gcond.evaluation.evaluate import evaluate
-from gcond.evaluation.nas import search as nas
+from gcond.evaluation.nas import architecture_search as nas
 from gcond.evaluation.nas.search_space import PAPER, space
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs import TrainingJob, training_job

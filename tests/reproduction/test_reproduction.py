@@ -11,7 +11,7 @@ import gcond
 from gcond.data.catalogue import DATASETS
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
-from gcond.evaluation.thresholds import DELTAS
+from gcond.evaluation.threshold_sweep import DELTAS
 from gcond.methods import find
 from gcond.methods import recipe_file as recipes
 from gcond.models.gcn import GCN

@@ -9,7 +9,7 @@ from gcond.matching.callback import Callback
 
 if TYPE_CHECKING:
     from gcond.matching.run import Run
-    from gcond.runtime.tick import Tick
+    from gcond.runtime.progress_tick import Tick
 
 
 class Progress(Callback):

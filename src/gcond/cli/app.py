@@ -25,9 +25,9 @@ from gcond.cli import (
     reproduce,
 )
 from gcond.cli.common_options import TYPED
+from gcond.cli.output import fail
 from gcond.cli.translation import in_options
 from gcond.cli.usage_errors import sentence
-from gcond.cli.voice import fail
 from gcond.errors import GcondError
 
 app = App(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import CoercionError, Group, Parameter, Token
 
-from gcond.cli.voice import Voice
+from gcond.cli.output import Voice
 from gcond.errors import GcondError
 from gcond.graph import Setting
 

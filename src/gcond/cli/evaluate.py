@@ -17,7 +17,7 @@ from gcond.errors import GcondError
 from gcond.reports.score_changes import changed
 
 if TYPE_CHECKING:
-    from gcond.cli.voice import Voice
+    from gcond.cli.output import Voice
     from gcond.condensed import CondensedGraph, Score
     from gcond.models import Model
 

@@ -14,7 +14,7 @@ from gcond.errors import GcondError
 from gcond.reports.score_changes import changed
 
 if TYPE_CHECKING:
-    from gcond.cli.voice import Voice
+    from gcond.cli.output import Voice
     from gcond.condensed import CondensedGraph, Provenance, Score
     from gcond.graph import SourceGraph
     from gcond.graph.statistics import Statistics

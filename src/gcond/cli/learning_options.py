@@ -16,7 +16,7 @@ from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.callbacks import Callback
-    from gcond.cli.voice import Voice
+    from gcond.cli.output import Voice
     from gcond.condensed import CondensedGraph, Provenance
 
 _GROUP = Group(

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from gcond.cli.common_options import DEFAULTS, Common
 
 if TYPE_CHECKING:
-    from gcond.cli.voice import Voice
+    from gcond.cli.output import Voice
     from gcond.methods import Method
     from gcond.models import Model
 

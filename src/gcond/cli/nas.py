@@ -66,7 +66,7 @@ def command(
     """
     voice = common.start()
     from gcond.condensed import CondensedGraph
-    from gcond.evaluation.nas.search import recipes, search
+    from gcond.evaluation.nas.architecture_search import recipes, search
     from gcond.evaluation.nas.search_space import space
     from gcond.reports.comparison_table import failure_lines
     from gcond.reports.search_table import search_tables

@@ -18,7 +18,7 @@ from gcond.errors import GcondError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from gcond.cli.voice import Voice
+    from gcond.cli.output import Voice
     from gcond.condensed import CondensedGraph
     from gcond.graph import SourceGraph
 
@@ -215,7 +215,7 @@ def _of_file(path: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]]
 
 
 def _draw_file(kind: str, small: CondensedGraph, source: SourceGraph | None, asked: _Asked) -> Figure:
-    from gcond.evaluation.thresholds import threshold_sweep
+    from gcond.evaluation.threshold_sweep import threshold_sweep
     from gcond.reports.figures.accuracy_by_threshold import threshold_figure
     from gcond.reports.figures.class_balance import balance_figure
     from gcond.reports.figures.feature_map import embedding_figure

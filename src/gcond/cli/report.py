@@ -11,7 +11,7 @@ from gcond.cli.common_options import DEFAULTS, Common
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
-    from gcond.cli.voice import Voice
+    from gcond.cli.output import Voice
     from gcond.graph import SourceGraph
     from gcond.reports.page import PageRun
 

@@ -14,7 +14,7 @@ from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
-    from gcond.cli.voice import Voice
+    from gcond.cli.output import Voice
 
 
 def command(

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from gcond.data.load_request import Request
 from gcond.data.npz_archive import Archive, edges_of
-from gcond.data.request import Request
 from gcond.data.splits import Split, per_class
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from gcond.data.arrays import finite, tensor
+from gcond.data.load_request import Request
 from gcond.data.npz_archive import Archive, edges_of
-from gcond.data.request import Request
 from gcond.data.size_check import require_memory
 from gcond.data.splits import Split
 from gcond.errors import GcondError

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gcond.data.load_request import Request
 from gcond.data.npz_archive import Archive
-from gcond.data.request import Request
 from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from gcond.config.registry import suggest
 from gcond.config.settings import whole_number
 from gcond.data.catalogue import DATASETS
+from gcond.data.load_request import Request
 from gcond.data.mirrors import fetch
-from gcond.data.request import Request
 from gcond.errors import GcondError
 from gcond.graph import Setting
 from gcond.graph.learning_setting import SETTINGS

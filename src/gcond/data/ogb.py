@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gcond.data.arrays import finite
-from gcond.data.request import Request
+from gcond.data.load_request import Request
 from gcond.data.size_check import require_memory
 from gcond.data.splits import Split
 from gcond.errors import GcondError

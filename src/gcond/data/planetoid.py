@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from gcond.data.request import Request
+from gcond.data.load_request import Request
 from gcond.data.splits import Split
 from gcond.graph import SourceGraph
 from gcond.graph.features import row_normalise

@@ -18,7 +18,7 @@ import numpy as np
 from gcond.config.registry import resolve
 from gcond.config.settings import build
 from gcond.data.catalogue import DATASETS
-from gcond.data.request import Request
+from gcond.data.load_request import Request
 from gcond.data.size_check import require_memory
 from gcond.errors import GcondError
 from gcond.graph import Setting

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.data.request import Request
+from gcond.data.load_request import Request
 from gcond.data.size_check import require_memory
 from gcond.data.splits import Split, per_class
 from gcond.data.table_file import KINDS, Table, first_line, first_true, is_numeric, read_table

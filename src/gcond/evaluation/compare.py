@@ -24,7 +24,7 @@ from gcond.models import Model
 from gcond.models import resolve as resolve_models
 from gcond.results import WHOLE, Comparison, Line, RunFolder, SourceSummary, Trial
 from gcond.runtime.engines import Engine, LocalEngine
-from gcond.runtime.tick import Tick
+from gcond.runtime.progress_tick import Tick
 from gcond.training import Recipe
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from gcond.models import Model, resolve
 from gcond.results import RunFolder, Trial
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine, LocalEngine
+from gcond.runtime.progress_tick import Tick
 from gcond.runtime.tensor_file import read_metadata_kind
-from gcond.runtime.tick import Tick
 from gcond.training import Recipe, recipe_for
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from gcond.jobs.training_job import (
 from gcond.results import Failure, RunFolder, Timing, Trial
 from gcond.runtime.engines import Engine, Work
 from gcond.runtime.files import make_folder
-from gcond.runtime.tick import Tick, ignore
+from gcond.runtime.progress_tick import Tick, ignore
 
 # Between two looks at what another process has claimed and not finished.
 WAIT_SECONDS = 0.5

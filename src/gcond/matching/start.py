@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gcond.condensed import Task
-from gcond.linalg.covering import spread
+from gcond.linalg.greedy_covering import spread
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.runtime.seeds import generator
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from gcond.linalg.covering import spread
+from gcond.linalg.greedy_covering import spread
 from gcond.methods.selection_by_embedding import SelectionByEmbedding
 
 

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from gcond.condensed import CondensedGraph
-from gcond.evaluation.thresholds import DELTAS
+from gcond.evaluation.threshold_sweep import DELTAS
 from gcond.graph import budget_for
 from gcond.jobs import Condensation, TrainingJob, training_seeds
 from gcond.matching.sparsification import thresholded

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcond.evaluation.thresholds import DELTAS
+from gcond.evaluation.threshold_sweep import DELTAS
 from gcond.results import ReproducedRow, Reproduction, RunFolder, ThresholdPoint
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from gcond.methods import recipe_file as recipes
 from gcond.methods.recipe_file import RecipeFile
 from gcond.results import Failure, RunFolder
 from gcond.runtime.engines import Engine
-from gcond.runtime.tick import Tick
+from gcond.runtime.progress_tick import Tick
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gcond.reproduction import accuracy_tables as accuracy
-from gcond.reproduction import other_tables as others
+from gcond.reproduction import non_accuracy_tables as others
 from gcond.reproduction.accuracy_tables import Measurement
 from gcond.reproduction.paper import tables
 

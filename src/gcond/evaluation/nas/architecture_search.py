@@ -25,7 +25,7 @@ from gcond.results import SIDES, Architecture, RunFolder, Search, Side, SourceSu
 from gcond.results.search import CondensedSummary
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine
-from gcond.runtime.tick import Tick
+from gcond.runtime.progress_tick import Tick
 from gcond.training import Recipe
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from gcond.matching.sparsification import lowest_threshold, shipped_delta, thres
 from gcond.models import Model, resolve
 from gcond.results import RunFolder, ThresholdPoint
 from gcond.runtime.engines import Engine
-from gcond.runtime.tick import Tick
+from gcond.runtime.progress_tick import Tick
 from gcond.training import Recipe, recipe_for
 
 DELTAS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)

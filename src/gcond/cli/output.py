@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from gcond.runtime.tick import Tick, ignore
+from gcond.runtime.progress_tick import Tick, ignore
 
 # Wide enough that no table is squeezed when nobody's window limits it.
 _UNLIMITED = 10_000

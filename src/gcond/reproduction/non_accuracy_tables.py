@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gcond.condensed import CondensedGraph
-from gcond.evaluation.nas.search import search
+from gcond.evaluation.nas.architecture_search import search
 from gcond.graph.statistics import Statistics
 from gcond.reproduction.accuracy_tables import Cell, measure
 from gcond.reproduction.experiment_setup import ExperimentSetup

@@ -9,7 +9,7 @@ import torch
 
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
-from gcond.evaluation.thresholds import threshold_sweep
+from gcond.evaluation.threshold_sweep import threshold_sweep
 from gcond.matching.sparsification import thresholded
 from gcond.methods.condense import condense
 
