@@ -1,7 +1,7 @@
 """Peak resident memory of whole processes: load a graph of ogbn-arxiv's size, propagate it twice, save the result.
 
-Each scenario is a fresh process, because a peak never goes down again. Bounds are those that tests/test_propagation.py
-asserts. Prints a table, and the same as one line of JSON.
+Each scenario is a fresh process, because a peak never goes down again. Bounds are those that
+tests/graph/test_propagation.py asserts. Prints a table, and the same as one line of JSON.
 
     python benchmarks/memory.py [--quick]          --quick: synthetic:small in place of synthetic:arxiv
 """

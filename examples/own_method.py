@@ -16,8 +16,8 @@ import torch
 
 import gcond
 from gcond.callbacks import Callback
-from gcond.condensed.task import Task
-from gcond.methods.method import Method, induced_subgraph
+from gcond.condensed import Task
+from gcond.methods import Method, induced_subgraph
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def main() -> None:
     graph = gcond.load("synthetic:small,nodes=900")
     for method in (Hubs(), Hubs(fewest=True)):
         small = gcond.condense(graph, method=method, nodes=30)
-        (score,) = gcond.evaluate(small, on=graph, models=["gcn"], runs=2, recipe={"epochs": 100})
+        (score,) = gcond.evaluate(small, on=graph, models=["gcn"], runs=2, epochs=100)
         print(f"{method}: {score.mean:.1%} of the test nodes")
     small.save("hubs-30.safetensors")
     print(gcond.CondensedGraph.load("hubs-30.safetensors").provenance.settings)

@@ -6,9 +6,10 @@
 >>> gcond.evaluate(small, on=graph, models=["gcn"], runs=10)
 
 Public are the names here and those of ``gcond.methods`` and ``gcond.models`` (what there is, by name or by class),
-``gcond.recipes`` (``gcond.recipes.load("cora")`` has the paper's settings), ``gcond.callbacks`` (what listens to a
-condensation) and ``gcond.transforms`` (condensation in PyG). All else is internal and may move. Names are imported
-when they are first used, so that ``gcond --help`` answers without importing torch.
+``gcond.recipes`` (``gcond.recipes.load("cora")`` has the paper's settings), ``gcond.callbacks`` (listeners to a
+condensation), ``gcond.results`` (what comparisons and searches return), ``gcond.condensed`` (what methods take and
+make), ``gcond.runtime.engines`` and ``gcond.transforms`` (condensation in PyG). All else is internal and may move.
+Names are imported when they are first used, so that ``gcond --help`` answers without importing torch.
 """
 
 from __future__ import annotations

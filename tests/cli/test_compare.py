@@ -166,7 +166,7 @@ def test_a_damaged_graph_is_made_again(gcond, workspace):
     assert CondensedGraph.load(place).num_nodes == 6
 
 
-SWEEP = (
+FORTY = (
     "compare", "tiny.safetensors", "--nodes", "6", "--methods", "random,k-center,gcond-x", "--seeds", "3",
     "--runs", "4", "--train", "epochs=40", "--set", "gcond-x.epochs=2", "--workers", "2", "--threads", "2",
     "--json", "--quiet",
@@ -182,17 +182,17 @@ def outcome(folder):
 
 @pytest.fixture(scope="module")
 def calm(files, tmp_path_factory):
-    """The outcome of an undisturbed sweep."""
+    """The outcome of an undisturbed comparison."""
     folder = tmp_path_factory.mktemp("calm")
     (folder / "tiny.safetensors").write_bytes(files["tiny.safetensors"])
-    subprocess.run([sys.executable, "-m", "gcond", *SWEEP, "-o", "run"], check=True, capture_output=True, cwd=folder)
+    subprocess.run([sys.executable, "-m", "gcond", *FORTY, "-o", "run"], check=True, capture_output=True, cwd=folder)
     return outcome(folder / "run")
 
 
 @pytest.mark.slow
 def test_killed_three_times_every_trial_is_kept_once(workspace, calm):
-    """40 trials, kill -9 to the whole sweep: what was done stays done, and the table is that of an undisturbed one."""
-    command = [sys.executable, "-m", "gcond", *SWEEP]
+    """40 trials, kill -9 to the whole of it: what was done stays done, and the table is that of an undisturbed one."""
+    command = [sys.executable, "-m", "gcond", *FORTY]
     rows = workspace.folder / "killed" / "trials.jsonl"
     graphs = workspace.folder / "killed" / "graphs"
 
@@ -223,7 +223,7 @@ def test_killed_three_times_every_trial_is_kept_once(workspace, calm):
 @pytest.mark.slow
 def test_ray_gives_the_same_table_though_a_worker_is_killed(workspace, calm):
     """The same trials on a real Ray, one of whose workers is killed on the way."""
-    command = [sys.executable, "-m", "gcond", *SWEEP, "-o", "ray", "--engine", "ray"]
+    command = [sys.executable, "-m", "gcond", *FORTY, "-o", "ray", "--engine", "ray"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     graphs = workspace.folder / "ray" / "graphs"
     killed = False

@@ -325,3 +325,12 @@ def test_an_engine_gives_the_same_numbers(source: SourceGraph, small: CondensedG
         apart = evaluate(small, on=source, models=["gcn", "sgc"], runs=2, engine=engine, **QUICK)
     here = evaluate(small, on=source, models=["gcn", "sgc"], runs=2, **QUICK)
     assert [score.runs for score in apart] == [score.runs for score in here]
+
+
+def test_a_recipe_of_the_wrong_kind_and_a_class_are_told_apart(source: SourceGraph, small: CondensedGraph) -> None:
+    with pytest.raises(GcondError, match="recipe='cora'"):
+        evaluate(small, on=source, recipe="cora")  # type: ignore[arg-type]
+    with pytest.raises(GcondError, match=r"GCN\(\)"):
+        evaluate(small, on=source, models=GCN)  # type: ignore[arg-type]
+    with pytest.raises(GcondError, match="epochs"):
+        gcond.condense(source, nodes=8, recipe={"epochs": 1})  # type: ignore[arg-type]

@@ -47,6 +47,8 @@ def chosen(kind: str, asked: str | T | Iterable[str | T], base: type[Any], choic
     for each in asked if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]:
         if isinstance(each, base):
             found.append(each)
+        elif isinstance(each, type):
+            raise GcondError(f"{each.__name__} is a class of {kind}s: give one of them, {each.__name__}()")
         else:
             found += [cls() for cls in (choices.values() if each == "all" else [resolve(kind, str(each), choices)])]
     if not found:

@@ -127,8 +127,11 @@ class PairwiseMLP(Structure):
         return {key: tensor.detach().clone() for key, tensor in (parameters | fixed).items()}
 
     def kept(self, tensors: Mapping[str, Tensor], features: int) -> Parameters:
-        with torch.device("meta"):  # for the shapes alone
-            expected = self.init(1, features, None) | dict.fromkeys(STATISTICS, torch.empty(self.hidden))  # type: ignore[arg-type]
+        expected: Parameters = {}
+        if self.hidden:
+            with torch.device("meta"):  # for the shapes alone
+                weights = self.init(1, features, None)  # type: ignore[arg-type]
+                expected = weights | dict.fromkeys(STATISTICS, torch.empty(self.hidden))
         found, wanted = ({key: (x.shape, x.dtype) for key, x in each.items()} for each in (tensors, expected))
         if found != wanted:
             raise GcondError("the weights of the structure are missing or of another shape: condense the graph again")

@@ -15,7 +15,7 @@ from gcond.methods.gcond import GCond
 from gcond.methods.gcond_x import GCondX
 from gcond.methods.herding import Herding
 from gcond.methods.k_center import KCenter
-from gcond.methods.method import Method
+from gcond.methods.method import Method, induced_subgraph
 from gcond.methods.random import Random
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Random",
     "available",
     "find",
+    "induced_subgraph",
     "method_for",
     "resolve",
 ]

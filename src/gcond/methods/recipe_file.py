@@ -52,6 +52,8 @@ def load(recipe: str | Path) -> RecipeFile:
     whose keys are the method's settings. Anything else is refused.
     """
     shipped = available()
+    if not isinstance(recipe, str | Path):
+        raise GcondError(f"recipe={recipe!r} is no recipe of methods: give a TOML file, or one of {', '.join(shipped)}")
     path = shipped.get(recipe, Path(recipe)) if isinstance(recipe, str) else recipe
     values = _read(path, str(recipe), list(shipped))
     what = f"recipe '{recipe}'"

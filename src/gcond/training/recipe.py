@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gcond.config import settings
+from gcond.errors import GcondError
 
 if TYPE_CHECKING:
     from gcond.models import Model
@@ -47,4 +48,6 @@ def recipe_for(model: Model, given: Recipe | Mapping[str, Any] | None = None) ->
     """The recipe as given, or the model's own with what is given on top."""
     if isinstance(given, Recipe):
         return given
+    if given is not None and not isinstance(given, Mapping):
+        raise GcondError(f"recipe={given!r} is no way to train: give a Recipe, or settings such as {{'epochs': 200}}")
     return settings.build(Recipe, {**model.recipe, **(given or {})}, "the training recipe")
