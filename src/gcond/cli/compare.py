@@ -143,7 +143,7 @@ def chosen_methods(names: str, assigned: Mapping[str, str], recipe: str | None) 
 
 
 def _concerning(name: str, fields: set[str], assigned: Mapping[str, str]) -> dict[str, Any]:
-    """What is assigned to all methods and, going before it, to this one."""
+    """The settings assigned to all methods, overridden by those assigned to this one."""
     general = {key: value for key, value in assigned.items() if "." not in key and key in fields}
     own = {key.partition(".")[2]: value for key, value in assigned.items() if key.startswith(f"{name}.")}
     return general | own

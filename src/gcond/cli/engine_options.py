@@ -18,7 +18,7 @@ _GROUP = Group("Options of commands with many jobs", sort_key=8)
 @Parameter(name="*")
 @dataclass(frozen=True)
 class EngineOptions:
-    """Which engine works the jobs off."""
+    """The engine that works the jobs off."""
 
     engine: Annotated[
         Literal["local", "ray"], Parameter(help="Processes of this machine, or Ray (extra `ray`).", group=_GROUP)

@@ -109,7 +109,7 @@ def tell_written(
 
 
 def learned_facts(provenance: Provenance) -> dict[str, str]:
-    """What people want to know of a run that learned: epochs, the best probe, what went wrong on the way."""
+    """Facts about a run that learned: epochs, the best probe, what went wrong on the way."""
     from gcond.reports.figures.learning_curves import kept_probe
     from gcond.reports.tables import percent
 
@@ -135,7 +135,7 @@ def learned_facts(provenance: Provenance) -> dict[str, str]:
 
 
 def structure_facts(graph: CondensedGraph) -> dict[str, str]:
-    """What to know of an A' that was learned and has nothing in it."""
+    """Facts about an A' that was learned and has nothing in it; none about any other."""
     delta = graph.provenance.settings.get("delta") if graph.provenance is not None else None
     if delta is None or graph.num_edges:
         return {}

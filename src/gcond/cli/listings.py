@@ -106,7 +106,7 @@ def _together(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[st
 
 
 def _explain(cls: type[Method] | type[Model], voice: Voice, **about: Any) -> None:
-    """What a method or model does, its paper, and every setting with its default and its meaning."""
+    """Show one method or model: what it does, its paper, and every setting with its default and its meaning."""
     from gcond.config.setting_texts import explain
     from gcond.reports.tables import Table, assignments, facts
 

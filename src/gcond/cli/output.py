@@ -1,4 +1,4 @@
-"""What people and programs see: results on stdout, everything else on stderr."""
+"""The output for people and programs: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BAR_WIDTH = 16
 
 @dataclass(frozen=True)
 class Voice:
-    """How a command speaks: ``json`` keeps stdout for one object, ``quiet`` keeps stderr for errors."""
+    """The way a command speaks: ``json`` keeps stdout for one object, ``quiet`` keeps stderr for errors."""
 
     json: bool = False
     quiet: bool = False

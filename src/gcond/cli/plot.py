@@ -100,7 +100,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is to be drawn, and how."""
+    """The figures to be drawn, and how."""
 
     kinds: tuple[str, ...]
     by_name: bool

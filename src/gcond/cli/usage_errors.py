@@ -19,7 +19,7 @@ from gcond.errors import GcondError
 
 
 def sentence(error: CycloptsError) -> str:
-    """What is wrong with the command line and what would be right."""
+    """One sentence on what is wrong with the command line and what would be right."""
     if isinstance(error.__cause__, GcondError):
         return str(error.__cause__)  # a reader of ours has said it
     where = " ".join(["gcond", *(error.command_chain or ())])

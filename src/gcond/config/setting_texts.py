@@ -1,4 +1,4 @@
-"""What each setting is: the name, type, default and attribute docstring of every field of a settings dataclass.
+"""Settings as people read them: the name, type, default and attribute docstring of every field of a settings dataclass.
 
 The dataclass is the one place of truth: ``gcond methods NAME``, ``gcond models NAME`` and the settings reference of the
 documentation are made from here.
@@ -23,11 +23,11 @@ class SettingText:
 
     name: str
     type: str
-    """What may be given: ``whole number``, ``number or auto``, or the choices, ``sgc, gcn or mlp``."""
+    """The values that may be given: ``whole number``, ``number or auto``, or the choices, ``sgc, gcn or mlp``."""
     default: Any
     """``None`` where there is none, or where it is none."""
     text: str
-    """What it is and where its default comes from: the docstring under the field, on one line."""
+    """Its meaning and where its default comes from: the docstring under the field, on one line."""
 
 
 @cache

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """How a graph is to be read; every reader gets it unchanged."""
+    """The way a graph is to be read; every reader gets it unchanged."""
 
     name: str
-    """What the graph will be called."""
+    """The name that the graph will have."""
     setting: Setting | None = None
     """``None`` takes the source's own."""
     directed: bool = False

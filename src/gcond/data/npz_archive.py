@@ -1,4 +1,4 @@
-"""How any ``.npz`` is read: only the arrays that are asked for, never a pickle, and CSR matrices checked."""
+"""The one reader of ``.npz`` files: only the arrays that are asked for, never a pickle, and CSR matrices checked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Archive:
         return key in self._sizes
 
     def label(self, key: str) -> str:
-        """How messages name one of its arrays."""
+        """The name of one of its arrays in messages."""
         return f"'{key}' in '{self.name}'"
 
     def read(self, keys: Sequence[str], whole: Sequence[str] = ()) -> dict[str, Tensor]:

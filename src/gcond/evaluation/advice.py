@@ -14,7 +14,7 @@ _FLOAT_BYTES = 4
 
 
 def advise(comparison: Comparison) -> Iterator[str]:
-    """What to use, whether something cheaper does as well, when it pays, and what the node ratio hides.
+    """Sentences on what to use, whether something cheaper does as well, when it pays, what the node ratio hides.
 
     It goes by the first model; the best line is the smallest budget that is within half a point of the best.
     """
@@ -44,7 +44,7 @@ def _what_is_kept(best: Line, top: Line) -> str:
 
 
 def _cheaper(best: Line, lines: Sequence[Line]) -> Line | None:
-    """What cannot be told apart from ``best`` at its budget, and takes less than half the time to condense.
+    """The cheapest line tied with ``best`` at its budget that takes less than half the time to condense.
 
     A few seeds cannot tell anything apart, so the means must be close as well.
     """

@@ -111,7 +111,7 @@ class _Measured:
 
     trials: list[Trial]
     cpu_seconds: float | None
-    """Of a training; only of the first graph of a method and budget, and of the whole one."""
+    """Of one training; only of the first graph of a method and budget, and of the whole one."""
 
     @property
     def tests(self) -> list[float]:
@@ -146,7 +146,7 @@ def _distinct(methods: Sequence[Method]) -> list[Method]:
 
 
 def _as_given(recipe: Recipe | Mapping[str, Any] | None, training: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked of the training, as values and not as text."""
+    """The training settings that were asked for, as values and not as text."""
     if isinstance(recipe, Recipe):
         return settings.as_dict(recipe) | dict(training)
     asked = {**(recipe or {}), **training}

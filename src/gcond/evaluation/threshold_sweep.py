@@ -1,4 +1,4 @@
-"""What the threshold δ of A' does: the same condensed graph with more or fewer of its edges, each trained on."""
+"""The effect of the threshold δ of A': the same condensed graph with more or fewer of its edges, each trained on."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ STALLED_BELOW = 0.1
 
 
 class Rule(Protocol):
-    """What may be merged, and when it is enough."""
+    """A rule that says what may be merged, and when it is enough."""
 
     def admit(self, members: Array) -> Array:
         """The part of the contraction set ``members`` that may be merged now: all, some or none of it."""
@@ -49,7 +49,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Coarsened:
-    """Where every node went, and what it cost."""
+    """A coarsening that was done: where every node went, and what it cost."""
 
     cluster: Array
     """int64 [N]: the coarse node of each node."""
@@ -187,7 +187,7 @@ def numbering(sets: list[Array], n: int) -> tuple[Array, int]:
 
 
 def fewest(n: int, level_ratio: float) -> int:
-    """How many of ``n`` nodes a level leaves at least; it may always merge something."""
+    """The least number of nodes, of ``n``, that a level leaves; it may always merge something."""
     return min(int(np.ceil(n * (1 - level_ratio))), n - 1)
 
 

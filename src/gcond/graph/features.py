@@ -17,7 +17,7 @@ SPARSE_BELOW = 0.1
 
 @dataclass(frozen=True)
 class FeatureTransform:
-    """What was done to the raw features, with the statistics needed to do it again."""
+    """A transform that was applied to the raw features, with the statistics needed to do it again."""
 
     kind: Literal["none", "row-normalise", "standardise"] = "none"
     mean: tuple[float, ...] = ()

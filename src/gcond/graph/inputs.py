@@ -87,7 +87,7 @@ class Inputs:
         return self._propagated[key]
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` gives, made at the first call with ``key`` and kept: for what depends on the inputs alone."""
+        """The result of ``make``, made at the first call with ``key`` and kept; it must depend on the inputs alone."""
         if key not in self._kept:
             self._kept[key] = make()
         kept: T = self._kept[key]

@@ -55,7 +55,7 @@ class SourceGraph:
     class_names: tuple[str, ...] = ()
     transform: FeatureTransform = field(default_factory=FeatureTransform)
     notes: tuple[str, ...] = ()
-    """What was cleaned up or decided on entry, one sentence for each."""
+    """Things that were cleaned up or decided on entry, one sentence for each."""
     listed_edges: int | None = None
     """Edges as the raw file lists them, an undirected pair once; tables in papers count these."""
 
@@ -159,11 +159,11 @@ class SourceGraph:
 
     @property
     def budget_population(self) -> int:
-        """What a ratio is a share of: all nodes, or in the inductive setting the training nodes."""
+        """The number of nodes that a ratio is a share of: all nodes, or in the inductive setting the training nodes."""
         return self.num_nodes if self.setting == "transductive" else int(self.train_mask.sum())
 
     def training_graph(self) -> SourceGraph:
-        """What training and condensing see: all of it, or in the inductive setting only the training nodes."""
+        """The part that training and condensing see: all of it, or in the inductive setting only the training nodes."""
         if self.setting == "transductive":
             return self
         index = self.train_mask.nonzero().squeeze(1)

@@ -1,4 +1,4 @@
-"""What a graph looks like in numbers, for source and condensed graphs alike."""
+"""The statistics of a graph, for source and condensed graphs alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source graph must be: every check on raw tensors, each with a sentence that says what is wrong."""
+"""The checks of a source graph: every check on raw tensors, each with a sentence that says what is wrong."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Condensation:
 
 @dataclass(frozen=True, eq=False)
 class Making:
-    """What condensations of one source share."""
+    """The things that all condensations of one source share."""
 
     source: SourceGraph
     device: str

@@ -185,7 +185,7 @@ class Runner:
             hear(done + sum(running.values()))
 
         def offered(left: list[J]) -> Iterator[J]:
-            """What is ours to do; what others have claimed is put by."""
+            """The jobs that are ours to do; those that others have claimed are put by in ``left``."""
             for job in waiting:
                 mine = [name for name in job.names if claims.take(name)]
                 if others := [name for name in job.names if name not in mine]:

@@ -36,12 +36,12 @@ class TrainingJob:
     """A model to be trained from each of some seeds, on a condensed graph or on the whole source."""
 
     graph: CondensedGraph | None
-    """What it is trained on; ``None`` is the whole source."""
+    """The graph that it is trained on; ``None`` is the whole source."""
     model: Model
     recipe: Recipe
     seeds: tuple[int, ...]
     label: str = ORIGINAL
-    """What it is trained on, in words."""
+    """The name of the graph that it is trained on, in words."""
     tested: bool = True
     """Whether the test nodes are looked at. A search chooses by validation accuracy alone, and trains architectures
     side by side, where products round otherwise than a model's own: its trials are of a kind of their own."""
@@ -119,7 +119,7 @@ def batches(runs: Sequence[Run], source: SourceGraph) -> Iterator[Batch]:
 
 @dataclass(frozen=True, eq=False)
 class TrainingGround:
-    """What trainings share: the graph that they are validated and tested on, and where they compute."""
+    """The things that all trainings share: the graph that they are validated and tested on, and where they compute."""
 
     source: SourceGraph
     device: str
@@ -170,7 +170,7 @@ class TimedTogether:
 
 
 def time_together(shared: TrainingGround, timed: TimedTogether, tell: Tell) -> list[float]:
-    """CPU seconds of a training of each job: every job in turn, twice; the quicker one was disturbed less."""
+    """CPU seconds of one training of each job: every job in turn, twice; the quicker one was disturbed less."""
     best = [math.inf] * len(timed.jobs)
     for again in range(2):
         for place, job in enumerate(timed.jobs):

@@ -18,7 +18,7 @@ from gcond.linalg.sparse import SparseMatrix, multiply
 
 
 class Pattern:
-    """Which entries of an n × n matrix are stored: ``target`` (row) and ``source`` (column), int64 [E] by target."""
+    """The stored entries of an n × n matrix: ``target`` (row) and ``source`` (column), int64 [E] by target."""
 
     def __init__(self, target: Tensor, source: Tensor, n: int) -> None:
         self.target = target

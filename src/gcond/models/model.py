@@ -63,12 +63,12 @@ class Model(ABC):
 
     @property
     def reach(self) -> int:
-        """How many edges away from a node its output can look: one per layer unless a subclass says otherwise."""
+        """The distance, in edges, that a node's output can look: one per layer unless a subclass says otherwise."""
         return self.layers
 
     @property
     def precomputed(self) -> int:
-        """How many of these hops are taken on the features alone, before any weight."""
+        """The number of these hops that are taken on the features alone, before any weight."""
         return 0
 
     def linear_in(self, inputs: Inputs) -> Matrix | Chain | None:
@@ -112,7 +112,7 @@ class Model(ABC):
         return [model.logits(one, inputs, drop) for model, one, drop in zip(models, parameters, dropouts, strict=True)]
 
     def activate(self, h: Tensor, dropout: Dropout | None = None) -> Tensor:
-        """What happens between two layers: the activation σ, then dropout."""
+        """The step between two layers: the activation σ, then dropout."""
         h = ACTIVATIONS[self.activation](h)
         return dropout(h) if dropout else h
 

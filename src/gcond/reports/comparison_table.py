@@ -24,7 +24,7 @@ def comparison_table(comparison: Comparison) -> Table:
 
 
 def legend(comparison: Comparison) -> str:
-    """What the marks and times mean."""
+    """The meaning of the marks and times."""
     return _LEGEND + (_TESTED if comparison.seeds > 1 else ", from one graph each") + _TIMES
 
 

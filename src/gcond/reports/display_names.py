@@ -34,7 +34,7 @@ def cleaned(value: T) -> T:
 
 
 def class_labels(names: Sequence[str], count: int) -> list[str]:
-    """What to call each of ``count`` classes: ``class 3`` where ``names`` are of other classes or say nothing."""
+    """A name for each of ``count`` classes: ``class 3`` where ``names`` are of other classes or say nothing."""
     known = names if len(names) == count else [""] * count
     return [clean(name).strip() or f"class {label}" for label, name in enumerate(known)]
 

@@ -1,4 +1,4 @@
-"""What the figures and the page's interactive view have in common when they draw a condensed graph."""
+"""The geometry of a drawn condensed graph, shared by the figures and the page's interactive view."""
 
 from __future__ import annotations
 

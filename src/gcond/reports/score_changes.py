@@ -1,4 +1,4 @@
-"""How a score came about, where that is not its model's usual way."""
+"""The settings behind a score, where they are not its model's usual ones."""
 
 from __future__ import annotations
 

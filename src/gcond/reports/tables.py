@@ -92,7 +92,7 @@ def score_table(scores: Sequence[Score], title: str = "", settings: Sequence[Map
 
 
 def statistics_table(columns: Mapping[str, Statistics | SourceSummary | None], title: str = "") -> Table:
-    """Graphs side by side, a column each; what is not known of one is left out there."""
+    """Graphs side by side, one column for each; what is not known of one is left out there."""
     shown = {name: _known(found) for name, found in columns.items()}
     rows = tuple(
         (label, *(known(values.get(key), show) for values in shown.values()))
@@ -177,7 +177,7 @@ _STATISTICS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 
 
 def _known(found: Statistics | SourceSummary | None) -> dict[str, Any]:
-    """What there is to show; of a source that a file only remembers, as much as it does."""
+    """The values that there are to show; of a source that a file only remembers, those that it does."""
     values = asdict(found) if found is not None else {}
     if "listed_edges" not in values:
         return {key: value for key, value in values.items() if value not in (None, ())}

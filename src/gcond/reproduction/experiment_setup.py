@@ -21,7 +21,7 @@ from gcond.runtime.progress_tick import Tick
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of everything."""
+    """The scale of the experiments: how much of everything."""
 
     seeds: int = 5
     """Condensed graphs per cell."""
@@ -30,7 +30,7 @@ class Scale:
     epochs: int | None = None
     """The most epochs of a condensation, where less than the method's own."""
     train: Mapping[str, Any] = field(default_factory=dict)
-    """What the training recipe is made to be."""
+    """Settings that override the training recipe."""
     architectures: Mapping[str, tuple[Any, ...]] | None = None
     """The architectures to search; None is all of the paper's."""
 
@@ -47,7 +47,7 @@ QUICK = Scale(
 
 @dataclass(frozen=True)
 class Plan:
-    """How experiments are done, on whatever data sets."""
+    """A plan of how experiments are done, on whatever data sets."""
 
     engine: Engine
     scale: Scale = FULL
@@ -72,7 +72,7 @@ class ExperimentSetup:
 
     @cached_property
     def recipe(self) -> RecipeFile:
-        """What the paper fixes for the data set."""
+        """The settings that the paper fixes for the data set."""
         return recipes.load(self.dataset)
 
     @property

@@ -17,7 +17,7 @@ class Experiment:
     name: str
     title: str
     columns: tuple[str, ...]
-    """What the labels of its rows are."""
+    """The headings of the labels of its rows."""
     datasets: tuple[str, ...]
     """Those that the paper has it for."""
     measure: Measurement

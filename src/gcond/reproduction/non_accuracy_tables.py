@@ -11,7 +11,7 @@ from gcond.reproduction.paper import figure, tables
 from gcond.results import Figure, ReproducedRow, Search, Side
 
 EPOCHS = 50
-"""How many the paper's running times are of."""
+"""The number of epochs that the paper's running times are of."""
 
 
 def statistics(setup: ExperimentSetup) -> list[ReproducedRow]:
@@ -112,7 +112,7 @@ def _search(setup: ExperimentSetup, small: CondensedGraph) -> Search | None:
 
 
 def _winner(setup: ExperimentSetup, name: str, found: Search | None, side: Side) -> list[ReproducedRow]:
-    """What the architecture that a side likes best reaches, and how long the side took to find it."""
+    """The accuracy of the architecture that a side likes best, and how long the side took to find it."""
     winner = None if found is None else found.winners.get(side)
     tested = None if winner is None else Figure(100 * winner.mean, 100 * winner.std)
     count = 0 if winner is None else len(winner.runs)

@@ -11,7 +11,7 @@ from gcond.results import Figure
 
 
 def figure(*path: str | int) -> Figure | None:
-    """What the paper prints at ``path``, as the keys of ``paper.json`` lead there; None where it prints nothing.
+    """The paper's figure at ``path``, as the keys of ``paper.json`` lead there; None where it prints nothing.
 
     The JSON has a number, a ``[mean, std]``, or a ``{"mean": …, "std": …}``.
     """

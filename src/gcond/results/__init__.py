@@ -1,4 +1,4 @@
-"""What was measured: one type for each fact, with load and save, and the run folder that keeps them.
+"""The results of measurements: one type for each fact, with load and save, and the run folder that keeps them.
 
 Accuracies are fractions, times are CPU seconds, sizes are bytes. A :class:`~gcond.condensed.score.Score` travels
 with the graph that it is of, so its type lives in :mod:`gcond.condensed`.

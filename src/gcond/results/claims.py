@@ -1,4 +1,4 @@
-"""Who is at work on what in a folder that several processes share."""
+"""Claims: who is at work on what in a folder that several processes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison of methods found: what they keep, what they cost, and when they pay."""
+"""A comparison of methods: what they keep, what they cost, and when they pay."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Comparison:
     runs: Count = 0
     """Trainings per graph; the whole graph has as many in all."""
     recipe: dict[str, SettingValue] = field(default_factory=dict)
-    """What was asked of the training beyond the models' own recipes."""
+    """Training settings that were asked for beyond the models' own recipes."""
     advice: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
     command: str = ""

@@ -38,7 +38,7 @@ class ReproducedRow:
     ours: Figure | None
     """``None`` where it failed."""
     n: Count
-    """What the mean is over; 1 is a single measurement."""
+    """The number of values that the mean is over; 1 is a single measurement."""
     paper: Figure | None
     """``None`` where the paper prints nothing."""
     digits: Count | None = None
@@ -53,7 +53,7 @@ class Reproduction:
     table: str
     title: str
     columns: tuple[str, ...]
-    """What the labels of the rows are."""
+    """The headings of the labels of the rows."""
     digits: Count
     settings: str
     """Whose settings the methods had: ``gcond``'s own defaults, or the ``paper``'s."""

@@ -34,7 +34,7 @@ class RunFolder:
 
     @cached_property
     def timings(self) -> RowLog[Timing]:
-        """How long one training takes."""
+        """The timings: how long one training takes."""
         return RowLog(self._file("timings.jsonl"), Timing, "timing")
 
     @property
@@ -76,11 +76,11 @@ class RunFolder:
         return place if there else None
 
     def comparison(self) -> Comparison | None:
-        """What ``gcond compare`` left here."""
+        """The comparison that ``gcond compare`` left here."""
         return Comparison.load(self.path) if self.path is not None and (self.path / COMPARISON).is_file() else None
 
     def search(self) -> Search | None:
-        """What ``gcond nas`` left here."""
+        """The search that ``gcond nas`` left here."""
         return Search.load(self.path) if self.path is not None and (self.path / SEARCH).is_file() else None
 
     def check_source(self, source: SourceGraph) -> None:

@@ -1,4 +1,4 @@
-"""What an architecture search found: both sides' accuracies, how far they agree, and what the winners reach."""
+"""An architecture search: both sides' accuracies, how far they agree, and what the winners reach."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIDES: tuple[Side, ...] = ("condensed", "whole")
 
 @dataclass(frozen=True)
 class Architecture:
-    """What the two sides say about one architecture."""
+    """One architecture, and what the two sides say about it."""
 
     settings: dict[str, SettingValue]
     condensed: Accuracy
@@ -90,7 +90,7 @@ class Search:
     """Those that both sides could train, in the order of the grid."""
     winners: dict[Side, Winner] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
-    """What could not be trained, and why."""
+    """Trainings that failed, and why."""
     command: str = ""
     """The command line that made it."""
 

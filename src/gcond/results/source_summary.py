@@ -1,4 +1,4 @@
-"""What results say of the source graph that they are about."""
+"""A summary of the source graph that results are about."""
 
 from __future__ import annotations
 

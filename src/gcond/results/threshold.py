@@ -1,4 +1,4 @@
-"""What a threshold on A' leaves, and what a model reaches on that."""
+"""A threshold on A': what it leaves, and what a model reaches on that."""
 
 from __future__ import annotations
 

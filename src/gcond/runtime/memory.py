@@ -1,4 +1,4 @@
-"""What this process has used, and what the machine has left."""
+"""Memory: how much this process has used, and how much the machine has left."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def available_bytes() -> int:
 
 
 def _machine_has_left() -> int:
-    """What the system says, or half of the machine's memory where it does not."""
+    """The free memory that the system reports, or half of the machine's memory where it does not."""
     left = _said_by_linux("/proc/meminfo", "MemAvailable:")
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if left is None else left
 
@@ -84,7 +84,7 @@ def _said_by_linux(file: str, key: str) -> int | None:
 
 
 def _groups_have_left(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
-    """What each control group that this process is in may still take; Linux limits containers and jobs by them.
+    """The bytes left to each control group of this process; Linux limits containers and jobs by such groups.
 
     ``own`` has one line per hierarchy, ``number:controllers:path``; version 2 is the one without a controller. A limit
     on a group also holds for the groups inside it. Inside a container the path may be that of the host and lead

@@ -1,4 +1,4 @@
-"""How far a piece of work is: what long work tells, and whoever shows it listens to."""
+"""Progress: long work tells how far it is, and whoever shows that listens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Tick(Protocol):
-    """How far a piece of work is."""
+    """A listener to the progress of a piece of work."""
 
     def __call__(self, what: str, done: float, total: float, detail: str = "") -> None:
         """``done`` of ``total`` of the work called ``what``; ``detail`` may change while the work stays the same."""

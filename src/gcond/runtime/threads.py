@@ -1,4 +1,4 @@
-"""How many CPU threads torch uses."""
+"""The number of CPU threads that torch uses."""
 
 from __future__ import annotations
 

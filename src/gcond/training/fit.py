@@ -183,13 +183,13 @@ def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
 
 
 def stackable(model: Model, features: int, classes: int) -> tuple[Any, ...]:
-    """What models that can be trained side by side share: their class, their weights' shapes and how far they look."""
+    """A key that models share if they can be trained side by side: class, shapes of the weights, how far they look."""
     shapes = tuple(sorted(model.shapes(features, classes).items()))
     return (model.name, model.reach, model.precomputed, shapes)
 
 
 def runs_together(model: Model, train: LabelledView, classes: int) -> int:
-    """How many runs to hold at once, at least one: as many as stay within :data:`STACK_BYTES`.
+    """The number of runs to hold at once, at least one: as many as stay within :data:`STACK_BYTES`.
 
     A run holds its weights, their gradients and Adam's two moments, and side by side with others also its activations
     with their gradients twice over. On a large graph one run fills the caches alone.

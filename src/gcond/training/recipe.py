@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a test model is trained; recorded with every score."""
+    """The way a test model is trained; recorded with every score."""
 
     epochs: int = 600
     """The paper's number (3000 for GAT)."""

@@ -152,7 +152,7 @@ def recipes(
     condensed_epochs: int | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> dict[Side, Recipe]:
-    """How each side trains: as given, or the search's own with the model's and what is given on top."""
+    """The recipe of each side: as given, or the search's own with the model's and what is given on top."""
     base = asdict(given) if isinstance(given, Recipe) else {**RECIPE, **model.recipe, **(given or {})}
     whole = settings.build(Recipe, {**base, **(training or {})}, "the training recipe")
     if condensed_epochs is None:

@@ -41,7 +41,7 @@ class Space:
     """Every combination once; the last setting of the grid changes fastest."""
 
     def settings(self, model: Model) -> dict[str, Any]:
-        """What tells ``model`` from the others."""
+        """The settings that tell ``model`` from the others."""
         return {key: getattr(model, key) for key in self.grid}
 
 

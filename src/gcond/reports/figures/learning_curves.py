@@ -1,4 +1,4 @@
-"""How learning went: the loss of every epoch and the validation probes."""
+"""The course of learning: the loss of every epoch and the validation probes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all figures share: sizes, colours that colour-blind readers can tell apart, and words as they are drawn."""
+"""The style of all figures: sizes, colours that colour-blind readers can tell apart, and words as they are drawn."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def look(label: int) -> tuple[str, str]:
 
 
 def names_of(small: CondensedGraph, source: SourceGraph | None = None) -> list[str]:
-    """What to call the classes of ``small``, short enough to be drawn; as ``source`` calls them, if that is known."""
+    """The names of the classes of ``small``, short enough to be drawn; as ``source`` calls them, if that is known."""
     made = small.provenance
     known = (source.class_names if source is not None else ()) or (made.class_names if made is not None else ())
     count = max(small.num_classes, source.num_classes if source is not None else 0)

@@ -24,7 +24,7 @@ _GRID = 1000
 
 
 def view_data(graph: CondensedGraph, class_names: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What the page's script needs of ``graph``, as JSON.
+    """The data of ``graph`` that the page's script needs, as JSON.
 
     ``edges`` is a flat list ``i, j, weight``, heaviest first, a joined pair once, whichever way it is ``directed``;
     ``stops`` has for each place of the slider ``[δ, pairs left, edges left, density, isolated nodes, share of edges

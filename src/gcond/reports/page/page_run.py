@@ -1,4 +1,4 @@
-"""What a page is about: run folders, and condensed files together with others of the same source."""
+"""The subjects of a page: run folders, and condensed files together with others of the same source."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def read_runs(paths: Sequence[str | Path]) -> list[PageRun]:
 
 
 def _of_folder(path: Path) -> PageRun:
-    """What ``gcond compare`` and ``gcond nas`` left in the folder ``path``."""
+    """The run in the folder ``path``, as ``gcond compare`` and ``gcond nas`` left it."""
     folder = RunFolder(path)
     comparison, search = folder.comparison(), folder.search()
     source = comparison.source if comparison else search.source if search else None

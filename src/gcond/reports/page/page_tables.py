@@ -54,7 +54,7 @@ def model_tables(run: PageRun) -> list[ModelTable]:
 
 
 def _cells(line: Line, source_bytes: int | None) -> dict[str, str]:
-    """What people look for first comes first: a phone shows the first few columns."""
+    """The cells of one row, most wanted first: a phone shows the first few columns."""
     return {
         "nodes": f"{line.nodes:,}",
         "test accuracy %": accuracy(line.mean, line.spread),
@@ -77,7 +77,7 @@ def _share(fraction: float) -> str:
 
 
 def source_facts(source: SourceSummary) -> dict[str, str]:
-    """What is known of the source, by name."""
+    """The facts known of the source, by name."""
     counts = {key: getattr(source, key) for key in ("nodes", "edges", "features", "classes")}
     found = {
         "name": source.name,

@@ -29,7 +29,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Headline:
-    """What the run comes to: one sentence and a few numbers."""
+    """The headline of a run: one sentence and a few numbers."""
 
     sentence: Sentence
     tiles: tuple[Tile, ...]
@@ -72,7 +72,7 @@ def headline(run: PageRun) -> Headline:
 
 
 def search_sentence(search: Search) -> str:
-    """How many architectures were tried, and how far the two graphs agree on them."""
+    """A sentence on how many architectures were tried, and how far the two graphs agree on them."""
     sentence = _tried(search)
     if search.pearson is not None:
         sentence += f"; their validation accuracies on the two graphs correlate by {search.pearson:.2f} (Pearson)"

@@ -27,7 +27,7 @@ MOST_TRIES = 3
 
 @dataclass(frozen=True)
 class Outcome(Generic[Job, Result]):
-    """What became of a job: a result, or a line that says why there is none."""
+    """The outcome of a job: a result, or a line that says why there is none."""
 
     job: Job
     result: Result | None = None
@@ -61,7 +61,7 @@ class Engine(ABC):
 
     @abstractmethod
     def work_off(self, function: Work[Any, Any, Any], shared: Any, jobs: Iterator[Any], hear: Hear[Any]) -> Outcomes:
-        """What :meth:`map` says, by an engine of a certain kind."""
+        """The work of :meth:`map`, as this kind of engine does it."""
 
     @property
     def shares_files(self) -> bool:

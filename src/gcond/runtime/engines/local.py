@@ -109,7 +109,7 @@ class _Worker:
     process: SpawnProcess
     connection: Connection
     holds: bytes | None = None
-    """What its jobs share, once it has it."""
+    """The pickled object that its jobs share; ``None`` until it has one."""
     started: bool = False
     """Whether it has said a word."""
 

@@ -64,7 +64,7 @@ class RayEngine(Engine):
                 ray.cancel(task, force=True)
 
     def _room(self) -> int:
-        """How many jobs a cluster is given at a time: twice what its cores take, so that none of them waits."""
+        """The number of jobs given to a cluster at a time: twice what its cores take, so that none of them waits."""
         return max(1, 2 * int(self._ray.cluster_resources().get("CPU", 1)) // self.threads)
 
     def _start(self) -> None:
