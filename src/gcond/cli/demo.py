@@ -35,12 +35,12 @@ def command(
     from gcond.evaluation.compare import compare
     from gcond.runtime.files import make_folder
 
-    graph = common.load(DATASET, voice)
     kinds = ("selected", "merged", "learned")
     classes = sorted(methods.available().values(), key=lambda cls: (kinds.index(cls.kind), cls.name))
     chosen = [settings.build(cls, LEARNED if cls.kind == "learned" else {}, f"method '{cls.name}'") for cls in classes]
-    with work.open(common.threads) as engine, voice.progress(f"comparing on {graph.name}") as tick:
+    with work.open(common.threads) as engine, voice.progress("comparing") as tick:
         make_folder(out)
+        graph = common.load(DATASET, voice)
         found = compare(
             graph,
             methods=chosen,
