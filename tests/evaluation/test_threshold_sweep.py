@@ -12,13 +12,9 @@ from gcond.evaluation.evaluate import evaluate
 from gcond.evaluation.threshold_sweep import threshold_sweep
 from gcond.matching.sparsification import thresholded
 from gcond.methods.condense import condense
+from reference.learned import learned
 
 QUICK = {"epochs": 5}
-OPTIONS = {"epochs": 2, "outer": 2, "inner": 1, "structure_hidden": 8, "init": "sample", "probe_every": 0}
-
-
-def learned(source, **options):
-    return condense(source, method="gcond", nodes=12, **(OPTIONS | options))
 
 
 @pytest.fixture(scope="module")

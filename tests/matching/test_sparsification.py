@@ -12,12 +12,7 @@ from gcond.errors import GcondError
 from gcond.matching.pairs import EPSILON
 from gcond.matching.sparsification import shipped_delta, thresholded, unthresholded
 from gcond.methods.condense import condense
-
-OPTIONS = {"epochs": 2, "outer": 2, "inner": 1, "structure_hidden": 8, "init": "sample", "probe_every": 0}
-
-
-def learned(source, **options):
-    return condense(source, method="gcond", nodes=12, **(OPTIONS | options))
+from reference.learned import learned
 
 
 @pytest.fixture(scope="module")

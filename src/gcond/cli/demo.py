@@ -39,7 +39,8 @@ def command(
     classes = sorted(methods.available().values(), key=lambda cls: (kinds.index(cls.kind), cls.name))
     chosen = [settings.build(cls, LEARNED if cls.kind == "learned" else {}, f"method '{cls.name}'") for cls in classes]
     with work.open(common.threads) as engine, voice.progress("comparing") as tick:
-        make_folder(out)
+        if not work.so_far:
+            make_folder(out)
         graph = common.load(DATASET, voice)
         found = compare(
             graph,
@@ -60,9 +61,9 @@ def command(
     taste = (
         f"A taste: one graph per method, those that learn with {short}, {RUNS} trainings of {RECIPE['epochs']} epochs."
     )
-    best = max((line for line in found.lines if not line.is_whole), key=lambda line: line.mean)
-    next_steps = _what_next(out, out / best.graphs[0], common)
-    voice.result({"folder": str(out), **found.to_json()}, *shown(found), taste, "", next_steps)
+    made = sorted((line for line in found.lines if not line.is_whole), key=lambda line: -line.mean)
+    next_steps = [_what_next(out, out / made[0].graphs[0], common)] if made else []
+    voice.result({"folder": str(out), **found.to_json()}, *shown(found), taste, "", *next_steps)
 
 
 def _what_next(folder: Path, best: Path, common: Common) -> str:

@@ -139,21 +139,29 @@ class Runner:
         all jobs are timed in one go instead, of all of them again where one is new.
         """
         keys = [(job.key(self.source), job.seeds[0]) for job in jobs]
-        name = "timing " + " ".join(key for key, _ in keys)
-        while not self.engine.idle and not self.folder.claims.take(name):  # another times the same just now
-            time.sleep(WAIT_SECONDS)
-        self.folder.timings.refresh()
-        if any(self.folder.timings.find(*key) is None for key in keys):
-            timed = TimedTogether(tuple(replace(job, seeds=job.seeds[:1]) for job in jobs))
-            hear = self._hear("timing", 0, 1)
-            for outcome in self.engine.map(time_together, self._testing, [timed], lambda _, share: hear(share)):
-                if outcome.result is None:
-                    self.failures.append(Failure(str(timed), outcome.error or "no result"))
-                for key, seconds in zip(keys, outcome.result or (), strict=False):
-                    self.folder.timings.add(Timing(*key, seconds))
-        self.folder.claims.release_all()
+        if not self.engine.idle and not self._timed(keys):
+            try:
+                while not self.folder.claims.take(f"timing {keys}"):  # another times the same just now
+                    time.sleep(WAIT_SECONDS)
+                self.folder.timings.refresh()
+                if not self._timed(keys):
+                    self._time(jobs, keys)
+            finally:
+                self.folder.claims.release_all()
         found = [self.folder.timings.find(*key) for key in keys]
         return [None if timing is None else timing.cpu_seconds for timing in found]
+
+    def _timed(self, keys: Sequence[tuple[str, int]]) -> bool:
+        return all(self.folder.timings.find(*key) is not None for key in keys)
+
+    def _time(self, jobs: Sequence[TrainingJob], keys: Sequence[tuple[str, int]]) -> None:
+        timed = TimedTogether(tuple(replace(job, seeds=job.seeds[:1]) for job in jobs))
+        hear = self._hear("timing", 0, 1)
+        for outcome in self.engine.map(time_together, self._testing, [timed], lambda _, share: hear(share)):
+            if outcome.result is None:
+                self.failures.append(Failure(str(timed), outcome.error or "no result"))
+            for key, seconds in zip(keys, outcome.result or (), strict=False):
+                self.folder.timings.add(Timing(*key, seconds))
 
     def raise_first_failure(self) -> None:
         """For those who asked for one thing, in which a failure is no part of the result."""
