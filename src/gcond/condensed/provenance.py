@@ -76,6 +76,8 @@ class Provenance:
     cost: Cost = field(default_factory=Cost)
     history: dict[str, list[float]] = field(default_factory=dict)
     """Mean loss of each epoch and every validation probe, for learned methods."""
+    choices: dict[str, Any] = field(default_factory=dict)
+    """What validation, or a rule, decided on the way: a teacher's settings, for example."""
     scores: tuple[Score, ...] = ()
     """Scores that evaluation measured, one entry for each architecture, recipe and graph it was tested on."""
     gcond_version: str = ""

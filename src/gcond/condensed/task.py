@@ -27,6 +27,8 @@ class Notes:
     history: dict[str, list[float]] = field(default_factory=dict)
     start: str = ""
     """Start of X', where the method had a choice."""
+    choices: dict[str, Any] = field(default_factory=dict)
+    """What validation, or a rule, decided on the way."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 

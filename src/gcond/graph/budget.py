@@ -79,23 +79,25 @@ def resolve_budget(
     return Budget(wanted, wanted / population)
 
 
-def nodes_per_class(nodes: int, labelled: Tensor) -> Tensor:
-    """Share ``nodes`` out in proportion to ``labelled`` (int64 [C]): int64 [C] that sums to ``nodes``.
+def nodes_per_class(nodes: int, shares: Tensor, most: Tensor | None = None) -> Tensor:
+    """Share ``nodes`` out in proportion to ``shares`` ([C], labelled nodes for example): int64 [C] that sums to them.
 
-    Every class gets at least one; the rest follows the largest remainder. No class gets more than it
-    has labelled nodes as long as ``nodes`` is at most their sum.
+    Every class gets at least one and at most ``most`` (int64 [C]); the rest follows the largest remainder. Without
+    ``most``, no class gets more than it has labelled nodes as long as ``nodes`` is at most their sum.
     """
     import torch
 
-    if nodes < len(labelled):
-        raise GcondError(f"{nodes} nodes are too few for {len(labelled)} classes: use {len(labelled)} or more")
-    exact = labelled.double() * nodes / labelled.sum()
+    if nodes < len(shares):
+        raise GcondError(f"{nodes} nodes are too few for {len(shares)} classes: use {len(shares)} or more")
+    exact = shares.double() * nodes / shares.sum()
     quota = exact.floor().long().clamp_(min=1)
+    limit = torch.full_like(quota, nodes) if most is None else most
+    quota = torch.minimum(quota, limit)
     while (spare := nodes - int(quota.sum())) != 0:
         # Lifting small classes to one can overshoot: then the class furthest above its share gives back.
         gap = exact - quota
         if spare > 0:
-            quota[int(gap.argmax())] += 1
+            quota[int(torch.where(quota < limit, gap, -math.inf).argmax())] += 1
         else:
             quota[int(torch.where(quota > 1, gap, math.inf).argmin())] -= 1
     return quota

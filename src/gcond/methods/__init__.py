@@ -9,6 +9,7 @@ from typing import Any
 
 from gcond.config import registry, settings
 from gcond.errors import GcondError
+from gcond.methods.clusters import Clusters
 from gcond.methods.coarsening import Coarsening
 from gcond.methods.dc_graph import DCGraph
 from gcond.methods.gcond import GCond
@@ -19,6 +20,7 @@ from gcond.methods.method import Method, induced_subgraph
 from gcond.methods.random import Random
 
 __all__ = [
+    "Clusters",
     "Coarsening",
     "DCGraph",
     "GCond",

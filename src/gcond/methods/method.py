@@ -110,6 +110,7 @@ class Method(ABC):
                 "peak_rss_mb": max(earlier.get("peak_rss_mb", 0), peak_rss_mb()),
             },
             history=notes.history,
+            choices=notes.choices,
             start=notes.start,
             gcond_version=__version__,
             grown_from=grown_from.sha256 if grown_from is not None else "",
