@@ -52,6 +52,8 @@ class Task:
     """Fingerprint of the task and the method's settings: a checkpoint of it belongs to no other."""
     interrupted: Snapshot | None = None
     """State of an earlier run of the same identity, to go on from."""
+    taught: LabelledView | None = None
+    """All nodes of the training graph with the labels of a teacher, where there is one."""
     notes: Notes = field(default_factory=Notes)
 
     @property

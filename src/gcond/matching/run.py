@@ -28,8 +28,8 @@ class Run:
 
     ``probe()`` is the validation accuracy of the graph as it would be shipped, taken before the first epoch (unless
     ``probe_start`` is off), every ``probe_every`` epochs and after the last one, whatever ended it. The state with the
-    best probe is what is kept, of equal ones the later; where nothing is probed, the last state is. The probe of the
-    start is for the record: it is neither kept nor counted by ``patience``.
+    best probe is what is kept, of equal ones the later; where nothing is probed, the last state is. The start competes
+    like any other state, and has to be beaten: what is kept is never worse than it by the probe.
     """
 
     synthetic: Synthetic
@@ -78,8 +78,8 @@ class Run:
 
     @property
     def best_accuracy(self) -> float:
-        """Best of all probes but the one of the start: nothing has been matched there."""
-        return max((probe.accuracy for probe in self.probes if probe.epoch), default=math.nan)
+        """Best of all probes."""
+        return max((probe.accuracy for probe in self.probes), default=math.nan)
 
     @property
     def probes(self) -> list[Probed]:
@@ -172,15 +172,15 @@ class Run:
         self._lose_patience()
 
     def _look(self, probe: Callable[[], float]) -> None:
-        best = self.best_accuracy
+        best, at_start = self.best_accuracy, [each.accuracy for each in self.probes if not each.epoch]
         found = probe()
         self.history["probe"].append(found)
         self.history["probe_epoch"].append(float(self.epoch))
-        if self.epoch and not found < best:  # the first after an epoch has nothing to compare with
+        if not found < best and not (at_start and found <= at_start[0]):  # the first has nothing to compare with
             self._best = self.synthetic.learned()
 
     def _lose_patience(self) -> None:
-        accuracies = [probe.accuracy for probe in self.probes if probe.epoch]
+        accuracies = [probe.accuracy for probe in self.probes]
         if not accuracies or not self.patience:
             return
         if len(accuracies) - 1 - accuracies.index(max(accuracies)) >= self.patience:

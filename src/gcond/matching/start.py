@@ -12,7 +12,7 @@ from gcond.linalg.greedy_covering import spread
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.runtime.seeds import generator
 
-Init = Literal["sample", "k-center", "means", "propagated-means", "noise"]
+Init = Literal["clusters", "sample", "k-center", "means", "propagated-means", "noise"]
 
 HOPS = 2
 """Reach of ``propagated-means``: as far as the usual models do, GCN with its two layers and SGC."""
@@ -27,6 +27,8 @@ def initial_features(task: Task, init: Init) -> Tensor:
     - ``means``: centres of k-means on the class's features;
     - ``propagated-means``: the same on features propagated :data:`HOPS` times, ``Â²X``, so the graph is in them;
     - ``noise``: normal numbers of the scale that features of labelled nodes have.
+
+    ``clusters`` is a method of its own, whose result is the start (:class:`gcond.methods.Clusters`).
     """
     stream = generator(task.seed, "initial features")
     inputs = task.train.inputs

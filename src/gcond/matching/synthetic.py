@@ -39,6 +39,8 @@ class Synthetic:
     structure: Structure
     _phi: Parameters
     _rates: Rates
+    shown: Tensor | None = field(default=None, kw_only=True)
+    """float32 [n, C]: soft labels that the graph is probed and saved with; ``y`` if there are none."""
     fixed: Tensor | None = field(default=None, kw_only=True)
     """Rows [m, d] that stand before X' and never change: the old nodes of a graph that is grown."""
     rate: float = field(default=1.0, init=False)
@@ -54,11 +56,18 @@ class Synthetic:
         """X' [n, d], fixed rows first."""
         return self._x if self.fixed is None else torch.cat([self.fixed, self._x])
 
+    @property
+    def labels(self) -> Tensor:
+        """The labels that the graph is probed and saved with: int64 [n], or float32 [n, C]."""
+        return self.y if self.shown is None else self.shown
+
     def to(self, device: torch.device | str) -> Synthetic:
         """A fresh start from the same numbers on ``device``."""
         phi = {key: tensor.to(device) for key, tensor in self._phi.items()}
         fixed = None if self.fixed is None else self.fixed.to(device)
-        return Synthetic(self._x.to(device), self.y.to(device), self.structure, phi, self._rates, fixed=fixed)
+        shown = None if self.shown is None else self.shown.to(device)
+        y = self.y.to(device)
+        return Synthetic(self._x.to(device), y, self.structure, phi, self._rates, shown=shown, fixed=fixed)
 
     def learn(self, features: bool, structure: bool) -> None:
         """Say which of X' and Φ the coming updates change; only that is differentiated."""
@@ -80,7 +89,7 @@ class Synthetic:
         """The graph as it stands, to train on; ``ship`` is what becomes of A' in the end."""
         inputs = self.inputs()
         everyone = torch.arange(len(self.y), device=self.y.device)
-        return LabelledView(Inputs(inputs.x, ship(inputs.adjacency), loops=True), everyone, self.y, everyone)
+        return LabelledView(Inputs(inputs.x, ship(inputs.adjacency), loops=True), everyone, self.labels, everyone)
 
     @torch.no_grad()
     def finish(self, ship: Callable[[Adjacency], Adjacency]) -> CondensedGraph:
@@ -93,7 +102,7 @@ class Synthetic:
             target, source = adjacency.nonzero(as_tuple=True)
             edge_index, weight = torch.stack([source, target]).cpu(), adjacency[target, source].cpu()
         kept = {key: tensor.cpu() for key, tensor in self.structure.finish(self._phi, inputs.x).items()}
-        return CondensedGraph(inputs.x.clone().cpu(), self.y.cpu(), edge_index, weight, structure=kept)
+        return CondensedGraph(inputs.x.clone().cpu(), self.labels.cpu(), edge_index, weight, structure=kept)
 
     def work(self) -> float:
         """Of one update, estimated; see :mod:`gcond.matching.cost_estimate`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -14,18 +14,32 @@ from pydantic import Field
 from torch import Tensor
 
 from gcond.condensed import CondensedGraph, Task
-from gcond.graph import Inputs
+from gcond.graph import Inputs, LabelledView
 from gcond.graph.budget import nodes_per_class
 from gcond.linalg.equal_groups import equal_groups
 from gcond.linalg.random_projection import projected_features
 from gcond.linalg.sparse import SparseMatrix
 from gcond.matching.callback import Callback
+from gcond.matching.probe import Probe
 from gcond.methods.method import Method
 from gcond.runtime.seeds import generator
-from gcond.teaching import Taught, TeacherName, teach
+from gcond.teaching import Taught, TeacherName, candidates, teach
 
 MASS_ROUNDS = 50
 """Of making the classes' shares of the labels even; it converges in a few."""
+
+
+TRIED_PER_CLASS = 10
+"""Groups of each class in the graphs by which a teacher is chosen, as far as it has labelled nodes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered:
+    """What :class:`Clusters` makes, and the task as it sees it then."""
+
+    task: Task
+    """With the nodes per class of ``graph``, and all nodes labelled in ``taught``."""
+    graph: CondensedGraph
 
 
 @dataclass(frozen=True)
@@ -68,12 +82,42 @@ class Clusters(Method):
     """``edges`` gives A' the edges between clusters, for models that want some; ``none`` is A' = I."""
 
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
-        taught = teach(self.teacher, task.train, task.val, task.num_classes, task.seed)
-        task.notes.choices |= taught.choices
-        return self.gather(task, taught)
+        return self.prepared(task).graph
 
-    def gather(self, task: Task, taught: Taught) -> CondensedGraph:
-        """The condensed graph of labels that are known: all but the teacher."""
+    def prepared(self, task: Task) -> Clustered:
+        """The condensed graph, and the task with the teacher's labels in it, for methods that go on from there."""
+        taught = self.taught(task)
+        task.notes.choices |= taught.choices
+        graph, quota = self.gather(task, taught)
+        everyone = torch.arange(task.train.inputs.num_nodes, device=task.train.y.device)
+        view = LabelledView(task.train.inputs, everyone, taught.classes, task.train.source_index)
+        return Clustered(replace(task, quota=quota, taught=view), graph)
+
+    def taught(self, task: Task) -> Taught:
+        """The labels of the teacher; of several, of the one whose clusters teach a network best, by validation.
+
+        They are tried at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
+        graph have the same teacher.
+        """
+        names = candidates(self.teacher, task.train)
+        found = {name: teach(name, task.train, task.val, task.num_classes, task.seed) for name in names}
+        if len(found) == 1:
+            return found[names[0]]
+        population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
+        trial = replace(task, quota=population.clamp(max=TRIED_PER_CLASS))
+        probe = Probe(task.val, task.num_classes, task.seed)
+
+        def reached(name: TeacherName) -> float:
+            tried, _ = self.gather(trial, found[name])
+            return probe.accuracy(tried.view().to(task.train.y.device))
+
+        accuracy = {name: reached(name) for name in names}
+        best = max(names, key=accuracy.__getitem__)  # of equal ones the first, which is the simplest
+        chosen = found[best]
+        return replace(chosen, choices=chosen.choices | {"teachers_tried": accuracy})
+
+    def gather(self, task: Task, taught: Taught) -> tuple[CondensedGraph, Tensor]:
+        """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
         inputs, device = task.train.inputs, task.train.y.device
         nodes = int(task.quota.sum())
         shares = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
@@ -86,13 +130,14 @@ class Clusters(Method):
         cluster = torch.full((task.source_nodes,), -1)
         cluster[task.train.source_index] = group
         edges = self._edges(inputs, group, nodes)
-        return CondensedGraph(
+        graph = CondensedGraph(
             x=propagated_means(inputs, group, nodes, self.hops, device),
             y=hard if certain or self.labels == "hard" else soft,
             edge_index=edges.edge_index,
             edge_weight=edges.values,
             cluster=cluster,
         )
+        return graph, quota
 
     def _edges(self, inputs: Inputs, group: Tensor, nodes: int) -> SparseMatrix:
         """Weights between clusters, beside a self-loop of 1 for what a cluster has within."""

@@ -13,6 +13,7 @@ from gcond.linalg.sparse import Identity, take_rows
 from gcond.matching.start import Init
 from gcond.matching.structure import NoStructure, Structure
 from gcond.methods.gradient_matching import GradientMatching
+from gcond.teaching import TeacherName
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,14 @@ class DCGraph(GradientMatching):
 
     init: Init | Literal["auto"] = "sample"
     """Where X' starts; anything propagated would let the graph in."""
+    teacher: TeacherName | Literal["none"] = "none"
+    """None: a teacher would look at the graph."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.init in {"auto", "propagated-means"}:
+        if self.teacher != "none":
+            raise ValueError("teacher must be none here: dc-graph condenses without the graph")
+        if self.init in {"auto", "clusters", "propagated-means"}:
             raise ValueError(f"init must not be {self.init} here: dc-graph condenses without the graph")
         for name in ("fanout", "fanout_scaled"):
             if getattr(self, name) != getattr(type(self), name):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from gcond.condensed import Task
-from gcond.matching.start import Init
 from gcond.matching.structure import NoStructure, Structure
 from gcond.methods.gradient_matching import GradientMatching
 
@@ -20,9 +19,6 @@ class GCondX(GradientMatching):
     citation: ClassVar[str] = "Jin et al., Graph Condensation for Graph Neural Networks, ICLR 2022"
 
     auto_rate: ClassVar[float] = 0.01
-
-    init: Init | Literal["auto"] = "propagated-means"
-    """Where X' starts: without A', all that the graph says must be in X'."""
 
     def structure_for(self, task: Task) -> Structure:
         return NoStructure()

@@ -31,10 +31,12 @@ from gcond.matching.source_side import Batches, FullBatch, SampledBatches, Sampl
 from gcond.matching.start import HOPS, Init, initial_features, root_mean_square
 from gcond.matching.structure import Structure
 from gcond.matching.synthetic import NotFiniteError, Rates, Synthetic
+from gcond.methods.clusters import Clustered, Clusters
 from gcond.methods.method import Method
 from gcond.models import Model
 from gcond.runtime.memory import parse_bytes
 from gcond.runtime.seeds import generator
+from gcond.teaching import TeacherName
 
 # What `init="auto"` tries, and for how long. The last is taken where there are no probes.
 STARTS: tuple[Init, ...] = ("sample", "propagated-means")
@@ -77,9 +79,13 @@ class GradientMatching(Method):
     """Between two gradients; the paper's is ``column-cosine``."""
     class_weights: bool = True
     """Weigh class c by its share of nodes, n_c / max n (released)."""
-    init: Init | Literal["auto"] = "auto"
-    """Where X' starts; ``sample`` is the paper's, labelled nodes of the class. ``auto`` tries that and
-    ``propagated-means`` for a few epochs each and goes on with the one that the probe likes better."""
+    teacher: TeacherName | Literal["none"] = "auto"
+    """Who labels the source's unlabelled nodes (:mod:`gcond.teaching`), so that all nodes are matched; ``none`` matches
+    the labelled ones alone, as the paper does."""
+    init: Init | Literal["auto"] = "clusters"
+    """Where X' starts; ``clusters`` is what the method of that name makes, soft labels included. ``sample`` is the
+    paper's, labelled nodes of the class. ``auto`` tries that and ``propagated-means`` for a few epochs each and goes
+    on with the one that the probe likes better."""
     sampling: Sampling = "auto"
     """``never``: exact gradients of all labelled nodes. ``always``: batches with sampled neighbours, as released.
     ``auto``: batches only where exact gradients take more than ``memory``."""
@@ -109,6 +115,8 @@ class GradientMatching(Method):
                 raise ValueError(f"{name} must not be negative")
         if not 0 < self.probe_share < 1:
             raise ValueError("probe_share must be above 0 and below 1")
+        if self.init == "clusters" and self.teacher == "none":
+            raise ValueError("init=clusters needs a teacher: give one, or another init")
         # These refuse what cannot be built, and should do so before the work starts.
         self.model()
         Fanout(self.fanout, self.fanout_scaled)
@@ -125,8 +133,8 @@ class GradientMatching(Method):
         """The way in which A' comes about."""
 
     def source_view(self, task: Task) -> LabelledView:
-        """The part of the source that is matched."""
-        return task.train
+        """The part of the source that is matched: all nodes by the teacher's labels, or the labelled ones."""
+        return task.train if task.taught is None else task.taught
 
     def source_hops(self) -> int:
         """Propagations of the features of the whole source before they are matched."""
@@ -146,20 +154,36 @@ class GradientMatching(Method):
         return adjacency
 
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
+        start = self.clustered(task)
+        if start is not None:
+            task = start.task
         before = task.interrupted
         init = self.choose_start(task, callbacks) if before is None else before.state["start"]
-        synthetic = self.start(task, init)
+        synthetic = self.start(task, init, start)
         run = self.learn(task, synthetic, callbacks, start=init)
         task.notes.start, task.notes.history = init, run.history
-        return synthetic.finish(self.ship)
+        small = synthetic.finish(self.ship)
+        return small if start is None or init != "clusters" else replace(small, cluster=start.graph.cluster)
 
-    def start(self, task: Task, init: Init) -> Synthetic:
+    def clustered(self, task: Task) -> Clustered | None:
+        """The source labelled by the teacher, and the clusters that it gives; ``None`` without a teacher."""
+        if self.teacher == "none":
+            return None
+        return Clusters(teacher=self.teacher).prepared(task)
+
+    def start(self, task: Task, init: Init, clustered: Clustered | None = None) -> Synthetic:
         """X' and Φ before anything is learned."""
         structure = self.structure_for(task)
         self.check_memory(task, structure, int(task.quota.sum()), init)
-        x = initial_features(task, init)
+        shown = None
+        if init == "clusters":
+            assert clustered is not None, "refused when the settings were made"
+            x = clustered.graph.x
+            shown = clustered.graph.y if clustered.graph.y.dim() == 2 else None
+        else:
+            x = initial_features(task, init)
         phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
-        return Synthetic(x, task.labels, structure, phi, self.rates(x)).to(task.train.y.device)
+        return Synthetic(x, task.labels, structure, phi, self.rates(x), shown=shown).to(task.train.y.device)
 
     def check_memory(self, task: Task, structure: Structure, nodes: int, init: Init) -> None:
         """Refuse a condensation to ``nodes`` nodes from the start ``init`` that does not fit into memory."""

@@ -49,7 +49,7 @@ def teach(name: TeacherName, train: LabelledView, val: LabelledView, classes: in
     - ``network``: random propagation with consistency (:class:`gcond.teaching.random_propagation.RandomPropagation`);
     - ``both``: the two, their probabilities multiplied;
     - ``ensemble``: the ridge and :data:`MEMBERS` networks over two reaches, for those who have time;
-    - ``auto``: ``both`` where a network costs a few seconds at most, else ``ridge``.
+    ``auto`` is for those who can choose between several (:func:`candidates`).
 
     ``val`` is of the same graph as ``train``, or, where every node is labelled, not looked at.
     """
@@ -59,7 +59,7 @@ def teach(name: TeacherName, train: LabelledView, val: LabelledView, classes: in
         labels[train.nodes] = own
         return Taught(labels, {"teacher": "the labels themselves"})
     if name == "auto":
-        name = "both" if RandomPropagation().work(train) <= AFFORDABLE else "ridge"
+        raise ValueError("auto stands for several teachers: ask for one of its candidates")
     choices: dict[str, Any] = {"teacher": name}
     voices = []
     if name != "network":
@@ -79,3 +79,12 @@ def teach(name: TeacherName, train: LabelledView, val: LabelledView, classes: in
         choices["val_accuracy"] = float((labels[val.nodes].argmax(1) == val.y).double().mean())
     labels[train.nodes] = own
     return Taught(labels, choices)
+
+
+def candidates(name: TeacherName, train: LabelledView) -> list[TeacherName]:
+    """The teachers that ``name`` stands for, the simplest first: ``auto`` is the ridge, and the network where it costs
+    a few seconds at most; where every node is labelled there is nothing to choose."""
+    if name != "auto":
+        return [name]
+    choice = len(train.nodes) < train.inputs.num_nodes and RandomPropagation().work(train) <= AFFORDABLE
+    return ["ridge", "network"] if choice else ["ridge"]
