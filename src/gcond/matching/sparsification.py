@@ -65,7 +65,7 @@ def unthresholded(small: CondensedGraph) -> Tensor:
 def shipped_delta(small: CondensedGraph) -> float | None:
     """The threshold that ``small`` was saved with, if its method has one."""
     made = small.provenance
-    delta = made.settings.get("delta") if made is not None else None
+    delta = made.choices.get("delta", made.settings.get("delta")) if made is not None else None
     return float(delta) if isinstance(delta, int | float) else None
 
 

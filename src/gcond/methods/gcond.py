@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from gcond.condensed import Task
+from gcond.condensed import CondensedGraph, Task
 from gcond.linalg.sparse import Adjacency, SparseMatrix
+from gcond.matching.probe import Probe
 from gcond.matching.schedule import Order, Schedule
 from gcond.matching.sparsification import sparsify
 from gcond.matching.structure import FreeStructure, PairwiseMLP, Structure
-from gcond.matching.synthetic import Rates
+from gcond.matching.synthetic import Rates, Synthetic
 from gcond.methods.gradient_matching import GradientMatching
 from gcond.runtime.memory import parse_bytes
 
-# What a node's edges weigh together at the start, beside its self-loop of 1.
+# What a node's edges weigh together at the start, beside its self-loop of 1. The features of clusters are propagated
+# already, and edges of that weight would blur them once more.
 AUTO_EDGES = 1.0
+AUTO_EDGES_OF_CLUSTERS = 0.1
+
+USUAL = 2.0
+"""Threshold of A' in probes, in mean weights, where δ is not given."""
+FACTORS = (math.inf, 5.0, USUAL, 0.0)
+"""Thresholds among which the last one is chosen, in mean weights: from no edge to all of them."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class GCond(GradientMatching):
               D\big(∇_θ L(\mathrm{GNN}_{θ_t}(g_Φ(X'), X'), Y'_c),\; ∇_θ L(\mathrm{GNN}_{θ_t}(A, X), Y_c)\big)
 
     with ``A' = g_Φ(X')`` by an MLP on every pair of nodes, ``X'`` and ``Φ`` taking turns, and ``θ`` trained on the
-    condensed graph between two steps. At the end, weights of A' up to ``delta`` are dropped.
+    condensed graph between two steps. At the end, light edges of A' are dropped (``delta``).
     """
 
     name: ClassVar[str] = "gcond"
@@ -42,7 +51,8 @@ class GCond(GradientMatching):
     """Width of the pairwise MLP (released: 128, and 256 for the three large graphs)."""
     edge_bias: float | Literal["auto"] = "auto"
     """Its last bias at the start. At 0, as released, A' starts as a full graph of weights about 0.5, in which all
-    nodes look alike after two propagations; with ``auto`` a node's edges weigh 1 in all, as much as its self-loop."""
+    nodes look alike after two propagations; with ``auto`` a node's edges weigh 1 in all, as much as its self-loop, or a
+    tenth of that where X' starts from clusters, which the graph is in already."""
     lr_structure: float = 1e-4
     """Adam's rate for Φ (released, for the citation graphs)."""
     schedule: Order = "structure-first"
@@ -51,9 +61,10 @@ class GCond(GradientMatching):
     """Epochs of one turn of X', τ₁ (released: 40)."""
     structure_epochs: int = 2
     """Epochs of one turn of Φ, τ₂ (released: 10, so the same share)."""
-    delta: float = 0.05
-    """Weights of A' up to this are dropped at the end (paper: 0.05 for small graphs and 0.01 for large
-    ones, and up to 0.8 in its sweep)."""
+    delta: float | Literal["auto"] = "auto"
+    """Weights of A' up to this are dropped at the end (paper: 0.05 for small graphs and 0.01 for large ones, and up to
+    0.8 in its sweep). ``auto`` follows the weights that there are: probes look at those above twice their mean, and
+    how much is kept in the end, from everything to nothing, is chosen by validation."""
     sparsify: Literal["threshold", "shrink"] = "threshold"
     """``threshold`` keeps the others as they are; ``shrink`` is the paper's ReLU(A' - δ)."""
 
@@ -61,14 +72,15 @@ class GCond(GradientMatching):
         super().__post_init__()
         if self.structure_hidden < 1 or self.lr_structure <= 0:
             raise ValueError("structure_hidden must be at least 1, and lr_structure positive")
-        if not 0 <= self.delta < 1:
+        if self.delta != "auto" and not 0 <= self.delta < 1:
             raise ValueError("delta must be at least 0 and below 1")
         self.turns()
 
     def structure_for(self, task: Task) -> Structure:
         adjacency = task.train.inputs.adjacency
         symmetric = not isinstance(adjacency, SparseMatrix) or adjacency.symmetric
-        bias = math.log(AUTO_EDGES / int(task.quota.sum())) if self.edge_bias == "auto" else self.edge_bias
+        edges = AUTO_EDGES_OF_CLUSTERS if self.init == "clusters" else AUTO_EDGES
+        bias = math.log(edges / int(task.quota.sum())) if self.edge_bias == "auto" else self.edge_bias
         if self.structure == "free":
             return FreeStructure(symmetric, bias)
         return PairwiseMLP(self.structure_hidden, symmetric, bias, parse_bytes(self.memory))
@@ -81,4 +93,34 @@ class GCond(GradientMatching):
 
     def ship(self, adjacency: Adjacency) -> Adjacency:
         assert isinstance(adjacency, Tensor)
-        return sparsify(adjacency, self.delta, shrink=self.sparsify == "shrink")
+        return self.cut(adjacency, relative_threshold(adjacency, USUAL) if self.delta == "auto" else self.delta)
+
+    def cut(self, adjacency: Tensor, delta: float) -> Tensor:
+        """A' without weights up to ``delta``."""
+        return sparsify(adjacency, delta, shrink=self.sparsify == "shrink")
+
+    def finished(self, task: Task, synthetic: Synthetic) -> CondensedGraph:
+        adjacency = synthetic.inputs().adjacency
+        if self.delta != "auto" or not self.probe_every:
+            return super().finished(task, synthetic)
+        assert isinstance(adjacency, Tensor)
+        probe = Probe(task.val, task.num_classes, task.seed)
+        deltas = [relative_threshold(adjacency.detach(), factor) for factor in FACTORS]
+
+        def reached(delta: float) -> float:
+            return probe.accuracy(synthetic.view(partial(self._cut_at, delta)))
+
+        best = max(deltas, key=reached)  # of equal ones the first, with fewer edges
+        task.notes.choices["delta"] = best
+        return synthetic.finish(partial(self._cut_at, best))
+
+    def _cut_at(self, delta: float, adjacency: Adjacency) -> Adjacency:
+        assert isinstance(adjacency, Tensor)
+        return self.cut(adjacency, delta)
+
+
+def relative_threshold(adjacency: Tensor, factor: float) -> float:
+    """``factor`` times the mean weight of A' [n, n], at most its largest one, which leaves nothing."""
+    largest = float(adjacency.max())
+    mean = float(adjacency.sum()) / max(1, adjacency.numel() - len(adjacency))
+    return min(factor * mean, largest) if factor else 0.0

@@ -162,8 +162,12 @@ class GradientMatching(Method):
         synthetic = self.start(task, init, start)
         run = self.learn(task, synthetic, callbacks, start=init)
         task.notes.start, task.notes.history = init, run.history
-        small = synthetic.finish(self.ship)
+        small = self.finished(task, synthetic)
         return small if start is None or init != "clusters" else replace(small, cluster=start.graph.cluster)
+
+    def finished(self, task: Task, synthetic: Synthetic) -> CondensedGraph:
+        """The condensed graph, of what the run has kept."""
+        return synthetic.finish(self.ship)
 
     def clustered(self, task: Task) -> Clustered | None:
         """The source labelled by the teacher, and the clusters that it gives; ``None`` without a teacher."""

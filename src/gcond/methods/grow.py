@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.nn.functional as F
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
@@ -21,6 +22,7 @@ from gcond.graph import SourceGraph, budget_for
 from gcond.graph.budget import nodes_per_class
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.callback import Callback
+from gcond.matching.sparsification import shipped_delta
 from gcond.matching.start import Init, initial_features
 from gcond.matching.synthetic import Synthetic
 from gcond.methods.gcond import GCond
@@ -67,7 +69,7 @@ def grow(
         )
     graph = _origin(made, on)
     budget = budget_for(graph, nodes=nodes)
-    quota = added_per_class(nodes, graph.class_counts(), torch.bincount(small.y, minlength=graph.num_classes))
+    quota = added_per_class(nodes, graph.class_counts(), torch.bincount(small.hard_labels, minlength=graph.num_classes))
     identity = hashlib.sha256(f"{small.sha256} {method.identify(graph, budget, seed)}".encode()).hexdigest()
     # A seed for this growth alone: with the first one's, the same would be drawn again.
     own = int.from_bytes(hashlib.sha256(f"{small.sha256} {seed}".encode()).digest()[:4], "little")
@@ -90,14 +92,13 @@ def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[Gradien
     for key in options:
         if key in OF_THE_STRUCTURE and key in made.settings:
             raise GcondError(f"setting '{key}' is of the structure, which stays as it was trained: leave it out")
-    method = settings.build(cls, made.settings | dict(options), f"method '{made.method}'")
+    chosen = {} if (delta := shipped_delta(small)) is None else {"delta": delta}  # what it was finished with
+    method = settings.build(cls, made.settings | chosen | dict(options), f"method '{made.method}'")
     if isinstance(method, GCond) and method.structure == "free":
         raise GcondError(
             "structure=free has one number per pair of nodes, which says nothing of new ones: "
             "only graphs made with structure=mlp can be grown"
         )
-    if small.y.dim() != 1:
-        raise GcondError("this graph has soft labels, and only one with one class per node can be grown")
     return method, made
 
 
@@ -118,13 +119,17 @@ def added_per_class(nodes: int, labelled: Tensor, present: Tensor) -> Tensor:
 def _learn(
     method: GradientMatching, task: Task, small: CondensedGraph, callbacks: Sequence[Callback]
 ) -> CondensedGraph:
-    y = torch.cat([small.y, task.labels])
+    y = torch.cat([small.hard_labels, task.labels])
+    shown = None
+    if small.y.dim() == 2:  # the old nodes keep their soft labels, and new ones are of one class
+        shown = torch.cat([small.y, F.one_hot(task.labels, task.num_classes).float()])
     structure = method.structure_for(task)
-    init = method.init if method.init != "auto" else START
+    init = method.init if method.init not in {"auto", "clusters"} else START
     method.check_memory(task, structure, len(y), init)
     x = _start_beside(small, task, init)
     phi = structure.kept(small.structure, x.shape[1])
-    synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone()).to(task.train.y.device)
+    synthetic = Synthetic(x, y, structure, phi, method.rates(x), shown=shown, fixed=small.x.clone())
+    synthetic = synthetic.to(task.train.y.device)
     alone = method
     if isinstance(method, GCond):  # one turn of X' as long as the whole run, so that Φ never has one
         alone = dataclasses.replace(method, schedule="features-first", features_epochs=max(1, method.epochs))
@@ -139,12 +144,13 @@ def _start_beside(small: CondensedGraph, task: Task, init: Init) -> Tensor:
     Each old node takes the start of its class that is nearest, the sum of all distances being least. So no new node
     starts where an old one is, while there are starts enough that differ.
     """
-    present = torch.bincount(small.y, minlength=task.num_classes)
+    old_labels = small.hard_labels
+    present = torch.bincount(old_labels, minlength=task.num_classes)
     whole = dataclasses.replace(task, quota=torch.where(task.quota > 0, task.quota + present, 0))
     x = initial_features(whole, init)
     parts = []
     for label in task.quota.nonzero().squeeze(1).tolist():
-        starts, old = x[whole.labels == label], small.x[small.y == label]
+        starts, old = x[whole.labels == label], small.x[old_labels == label]
         # Not by a matrix product, so that equal rows are at 0; doubles hold the square of any feature.
         near = torch.cdist(old.double(), starts.double(), compute_mode="donot_use_mm_for_euclid_dist")
         _, taken = linear_sum_assignment(near.numpy())
