@@ -53,7 +53,8 @@ class Common:
     quiet: Annotated[bool, flag("No notes and no progress on stderr.", alias="-q", group=_GROUP)] = False
     device: Annotated[str, Parameter(help="Where to compute: auto, cpu or cuda:0.", group=_GROUP)] = "auto"
     threads: Annotated[
-        int | None, whole_number("How many CPU threads to use; torch's choice if not given.", group=_GROUP)
+        int | None,
+        whole_number("CPU threads to use; as many as the work deserves if not given.", group=_GROUP),
     ] = None
     data: Annotated[
         Path | None, Parameter(help="Folder with raw data sets; else $GCOND_DATA, then the cache.", group=_GROUP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -53,6 +54,7 @@ def command(
 
     With the paper's settings: gcond condense cora --nodes 70 --recipe cora
     """
+    began = monotonic()
     voice = common.start()
     from gcond.graph import budget_for
     from gcond.graph.budget import check_budget, parse_ratio
@@ -83,8 +85,9 @@ def command(
     if out is None:
         out = Path(f"{file_stem(graph)}-{method}-{budget.nodes}.safetensors")
         check(out)
-    with watching.session(out, voice, method, learned=learned) as callbacks:
-        condensed = chosen.condense(graph, budget, seed, choose_device(common.device), callbacks)
+    device = choose_device(common.device)
+    with watching.session(out, voice, method, began, learned=learned) as callbacks:
+        condensed = chosen.condense(graph, budget, seed, device, callbacks, threads=common.threads)
         condensed.save(out)
 
     provenance, found = condensed.provenance, condensed.statistics

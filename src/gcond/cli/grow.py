@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -31,6 +32,7 @@ def command(
 
     For example: gcond grow cora-gcond-35.safetensors --on cora --nodes 70
     """
+    began = monotonic()
     voice = common.start()
     from gcond.condensed import CondensedGraph
     from gcond.methods.grow import grow, growable
@@ -44,8 +46,17 @@ def command(
     check_new_file(out, on, force)
     watching.check_place(out, force)
     graph = common.load(on, voice, setting=made.setting, directed=made.directed)
-    with watching.session(out, voice, made.method) as callbacks:
-        grown = grow(small, on=graph, nodes=nodes, seed=seed, device=common.device, callbacks=callbacks, **options)
+    with watching.session(out, voice, made.method, began) as callbacks:
+        grown = grow(
+            small,
+            on=graph,
+            nodes=nodes,
+            seed=seed,
+            device=common.device,
+            threads=common.threads,
+            callbacks=callbacks,
+            **options,
+        )
         grown.save(out)
 
     provenance, before, after = grown.provenance, small.statistics, grown.statistics

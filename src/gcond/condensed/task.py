@@ -27,6 +27,10 @@ class Notes:
     history: dict[str, list[float]] = field(default_factory=dict)
     start: str = ""
     """Start of X', where the method had a choice."""
+    ended: str = ""
+    """Why it ended, where it could have gone on."""
+    threads: int = 0
+    """CPU threads that it computes with."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 

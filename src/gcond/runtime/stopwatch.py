@@ -1,8 +1,14 @@
-"""Wall and CPU time of work that may be interrupted."""
+"""Time: how it is written, and how much of it work has taken that may have been interrupted."""
 
 from __future__ import annotations
 
+import math
+import re
 import time
+
+from gcond.errors import GcondError
+
+_UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 
 
 class Stopwatch:
@@ -16,3 +22,14 @@ class Stopwatch:
         """Wall and CPU seconds of all of it so far."""
         wall, cpu = self._began
         return self.earlier[0] + time.perf_counter() - wall, self.earlier[1] + time.process_time() - cpu
+
+
+def parse_seconds(value: str | float, what: str = "within") -> float:
+    """``"60s"``, ``"2min"``, ``"1.5h"`` or a number of seconds, above 0; ``what`` names it in messages."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-z]*)\s*", str(value).lower())
+    seconds = float(match[1]) * _UNITS.get(match[2], math.nan) if match and not isinstance(value, bool) else math.nan
+    if not 0 < seconds < math.inf:
+        raise GcondError(
+            f"{what}={value!r} is not a time: write for example {what}='60s', {what}='2min' or {what}='1h'"
+        )
+    return seconds
