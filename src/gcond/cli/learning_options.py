@@ -108,6 +108,7 @@ def tell_written(
     voice: Voice, out: Path, condensed: CondensedGraph, source: str, *, counts: Mapping[str, str], time: str
 ) -> None:
     """The condensed graph that was written to ``out``: its ``counts``, how learning went, and what to do next."""
+    from gcond.callbacks.deadline import OUT_OF_TIME
     from gcond.reports.tables import facts
 
     provenance, found = condensed.provenance, condensed.statistics
@@ -120,10 +121,9 @@ def tell_written(
         "seconds": provenance.cost["wall_seconds"],
         "cpu_seconds": provenance.cost["cpu_seconds"],
         "peak_rss_mb": provenance.cost["peak_rss_mb"],
-        "threads": provenance.threads,
         "settings": provenance.settings,
     }
-    if provenance.ended:
+    if provenance.ended == OUT_OF_TIME:
         payload["ended"] = provenance.ended
     if provenance.grown_from:
         payload["grown_from"] = provenance.grown_from

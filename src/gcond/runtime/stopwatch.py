@@ -26,8 +26,12 @@ class Stopwatch:
 
 def parse_seconds(value: str | float, what: str = "within") -> float:
     """``"60s"``, ``"2min"``, ``"1.5h"`` or a number of seconds, above 0; ``what`` names it in messages."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-z]*)\s*", str(value).lower())
-    seconds = float(match[1]) * _UNITS.get(match[2], math.nan) if match and not isinstance(value, bool) else math.nan
+    seconds = math.nan
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-z]*)\s*", value.lower())
+        seconds = float(match[1]) * _UNITS.get(match[2], math.nan) if match else math.nan
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
     if not 0 < seconds < math.inf:
         raise GcondError(
             f"{what}={value!r} is not a time: write for example {what}='60s', {what}='2min' or {what}='1h'"
