@@ -18,6 +18,8 @@ OUT_OF_TIME = "its time was up"
 """The reason of runs that a deadline ended."""
 RESERVE = 0.03
 """Share of the time that is left for what comes after learning: putting the graph together and writing it."""
+LEAST_RESERVE = 1.0
+"""Seconds of that at least, but never more than half of the time: saying what was done, and ending the process."""
 CAUTION = 1.2
 """Factor on how long the next step, epoch or probe is expected to take: as long as the longest of its kind so far."""
 TRIAL_SHARE = 0.25
@@ -49,7 +51,8 @@ class Deadline(Callback):
         self.seconds = parse_seconds(within)
         self._clock = clock
         self._began = clock() if began is None else began
-        self._end = self._began + self.seconds * (1 - RESERVE)
+        reserve = min(max(RESERVE * self.seconds, LEAST_RESERVE), self.seconds / 2)
+        self._end = self._began + self.seconds - reserve
         self._pace = _Pace()
         self._last = self._epoch_began = self._began
 

@@ -128,6 +128,8 @@ def file_stem(graph: SourceGraph) -> str:
 
 TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 """The words of the command line that is being run."""
+BEGAN: ContextVar[float | None] = ContextVar("BEGAN", default=None)
+"""When it began, by the monotonic clock."""
 
 
 def command_line() -> str:

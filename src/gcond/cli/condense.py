@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import monotonic
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -54,7 +53,6 @@ def command(
 
     With the paper's settings: gcond condense cora --nodes 70 --recipe cora
     """
-    began = monotonic()
     voice = common.start()
     from gcond.graph import budget_for
     from gcond.graph.budget import check_budget, parse_ratio
@@ -86,7 +84,7 @@ def command(
         out = Path(f"{file_stem(graph)}-{method}-{budget.nodes}.safetensors")
         check(out)
     device = choose_device(common.device)
-    with watching.session(out, voice, method, began, learned=learned) as callbacks:
+    with watching.session(out, voice, method, learned=learned) as callbacks:
         condensed = chosen.condense(graph, budget, seed, device, callbacks, threads=common.threads)
         condensed.save(out)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import monotonic
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -32,7 +31,6 @@ def command(
 
     For example: gcond grow cora-gcond-35.safetensors --on cora --nodes 70
     """
-    began = monotonic()
     voice = common.start()
     from gcond.condensed import CondensedGraph
     from gcond.methods.grow import grow, growable
@@ -46,7 +44,7 @@ def command(
     check_new_file(out, on, force)
     watching.check_place(out, force)
     graph = common.load(on, voice, setting=made.setting, directed=made.directed)
-    with watching.session(out, voice, made.method, began) as callbacks:
+    with watching.session(out, voice, made.method) as callbacks:
         grown = grow(
             small,
             on=graph,

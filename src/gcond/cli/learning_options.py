@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from gcond.cli.common_options import flag
+from gcond.cli.common_options import BEGAN, flag
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -65,17 +65,15 @@ class Watching:
             )
 
     @contextmanager
-    def session(
-        self, out: Path, voice: Voice, name: str, began: float, *, learned: bool = True
-    ) -> Iterator[list[Callback]]:
+    def session(self, out: Path, voice: Voice, name: str, *, learned: bool = True) -> Iterator[list[Callback]]:
         """The callbacks to condense with, for as long as it takes until ``out`` is saved.
 
         The checkpoint goes once all of that is done, and stays if it is not. What does not learn has no callbacks.
-        ``began`` is when the command did, by the monotonic clock: its time counts from there.
+        The time that it may take counts from the beginning of the command.
         """
         from gcond.callbacks import Deadline
 
-        deadline = Deadline(self.within, began=began) if self.within is not None else None
+        deadline = Deadline(self.within, began=BEGAN.get()) if self.within is not None else None
         with self._callbacks(out, voice, name, learned=learned) as callbacks:
             yield [*callbacks, deadline] if deadline is not None and learned else callbacks
         if deadline is not None and (late := deadline.overrun(name)):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import re
 import time
+from pathlib import Path
 
 from gcond.errors import GcondError
 
@@ -22,6 +25,17 @@ class Stopwatch:
         """Wall and CPU seconds of all of it so far."""
         wall, cpu = self._began
         return self.earlier[0] + time.perf_counter() - wall, self.earlier[1] + time.process_time() - cpu
+
+
+def process_began() -> float:
+    """When this process was started, by the monotonic clock; now, where the system does not say."""
+    now = time.monotonic()
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        # The 22nd field, in ticks since the machine started; the second, a name in brackets, may have blanks in it.
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+        return now - max(0.0, uptime - ticks / os.sysconf("SC_CLK_TCK"))
+    return now
 
 
 def parse_seconds(value: str | float, what: str = "within") -> float:
