@@ -47,6 +47,7 @@ bench: .venv/.dev  ## what is fast, as ratios measured in one run
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/nas.py
 	$(BIN)/python benchmarks/choices.py
+	$(BIN)/python benchmarks/threads.py --quick
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/condensation.py
 

@@ -12,6 +12,8 @@ from gcond.graph import Setting
 from gcond.graph.budget import check_budget
 from gcond.methods import Method, method_for
 from gcond.methods.condense import DEFAULT_METHOD, condense
+from gcond.runtime.stopwatch import parse_seconds
+from gcond.runtime.threads import check_threads
 
 
 class Condense(BaseTransform):
@@ -35,6 +37,8 @@ class Condense(BaseTransform):
         setting: Setting | None = None,
         directed: bool = False,
         device: str = "auto",
+        threads: int | None = None,
+        within: str | float | None = None,
         recipe: str | Path | None = None,
         **options: Any,
     ) -> None:
@@ -42,6 +46,10 @@ class Condense(BaseTransform):
         self.method = method_for(method, options, recipe)
         self.budget: dict[str, Any] = {"ratio": ratio} if nodes is None else {"nodes": nodes}
         self.options: dict[str, Any] = {"seed": seed, "setting": setting, "directed": directed, "device": device}
+        self.options |= {
+            "threads": check_threads(threads),
+            "within": within if within is None else parse_seconds(within),
+        }
 
     def forward(self, data: Data) -> Data:
         """The condensed graph of ``data``."""

@@ -236,9 +236,11 @@ def test_a_score_replaces_one_of_the_same_subject_alone(tmp_path):
 def test_scores_of_files_from_before_sources_were_recorded(tmp_path):
     old = {key: value for key, value in dataclasses.asdict(SCORE).items() if key not in ("source", "seed")}
     values = PROVENANCE.to_json() | {"scores": [old]}
-    del values["directed"]
+    for later in ("directed", "threads", "ended"):
+        del values[later]
     graph = CondensedGraph.load(damage(tmp_path, provenance=values))
     assert graph.provenance.directed is False
+    assert (graph.provenance.threads, graph.provenance.ended) == (0, "")
     assert list(graph.with_scores([SCORE]).provenance.scores) == [Score(**old), SCORE]
 
 

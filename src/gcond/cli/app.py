@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError
@@ -24,11 +25,12 @@ from gcond.cli import (
     report,
     reproduce,
 )
-from gcond.cli.common_options import TYPED
+from gcond.cli.common_options import BEGAN, TYPED
 from gcond.cli.output import fail
 from gcond.cli.translation import in_options
 from gcond.cli.usage_errors import sentence
 from gcond.errors import GcondError
+from gcond.runtime.stopwatch import process_began
 
 app = App(
     name="gcond",
@@ -70,6 +72,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     TYPED.set(words)
+    BEGAN.set(process_began() if argv is None else time.monotonic())
     try:
         app(words)
         sys.stdout.flush()

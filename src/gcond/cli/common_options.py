@@ -53,7 +53,8 @@ class Common:
     quiet: Annotated[bool, flag("No notes and no progress on stderr.", alias="-q", group=_GROUP)] = False
     device: Annotated[str, Parameter(help="Where to compute: auto, cpu or cuda:0.", group=_GROUP)] = "auto"
     threads: Annotated[
-        int | None, whole_number("How many CPU threads to use; torch's choice if not given.", group=_GROUP)
+        int | None,
+        whole_number("CPU threads to use; as many as the work deserves if not given.", group=_GROUP),
     ] = None
     data: Annotated[
         Path | None, Parameter(help="Folder with raw data sets; else $GCOND_DATA, then the cache.", group=_GROUP)
@@ -127,6 +128,8 @@ def file_stem(graph: SourceGraph) -> str:
 
 TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 """The words of the command line that is being run."""
+BEGAN: ContextVar[float | None] = ContextVar("BEGAN", default=None)
+"""When it began, by the monotonic clock."""
 
 
 def command_line() -> str:

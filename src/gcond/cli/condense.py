@@ -83,8 +83,9 @@ def command(
     if out is None:
         out = Path(f"{file_stem(graph)}-{method}-{budget.nodes}.safetensors")
         check(out)
+    device = choose_device(common.device)
     with watching.session(out, voice, method, learned=learned) as callbacks:
-        condensed = chosen.condense(graph, budget, seed, choose_device(common.device), callbacks)
+        condensed = chosen.condense(graph, budget, seed, device, callbacks, threads=common.threads)
         condensed.save(out)
 
     provenance, found = condensed.provenance, condensed.statistics

@@ -85,6 +85,7 @@ def command(
             seed=seed,
             recipe=recipe,
             device=common.device,
+            threads=common.threads if engine is None else None,
             folder=out,
             engine=engine,
             on_progress=tick,

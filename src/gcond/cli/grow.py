@@ -45,7 +45,16 @@ def command(
     watching.check_place(out, force)
     graph = common.load(on, voice, setting=made.setting, directed=made.directed)
     with watching.session(out, voice, made.method) as callbacks:
-        grown = grow(small, on=graph, nodes=nodes, seed=seed, device=common.device, callbacks=callbacks, **options)
+        grown = grow(
+            small,
+            on=graph,
+            nodes=nodes,
+            seed=seed,
+            device=common.device,
+            threads=common.threads,
+            callbacks=callbacks,
+            **options,
+        )
         grown.save(out)
 
     provenance, before, after = grown.provenance, small.statistics, grown.statistics

@@ -177,6 +177,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
             **learned_facts(p),
             "features": str(p.transform.get("kind", "")).replace("none", ""),
             "cost": ", ".join(cost),
+            "threads": str(p.threads or ""),
             "reduction": smaller,
         }
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from gcond.cli.common_options import flag
+from gcond.cli.common_options import BEGAN, flag
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _GROUP = Group(
     "Options of methods that learn",
-    help="Methods that select or merge nodes are done at once: they pass over these.",
+    help="Methods that select or merge nodes are done at once: they pass over these, and say where it took longer.",
     sort_key=8,
 )
 
@@ -34,6 +34,10 @@ class Watching:
     resume: Annotated[
         bool, flag("Go on from the checkpoint of an interrupted run; without one, start.", group=_GROUP)
     ] = False
+    within: Annotated[
+        str | None,
+        Parameter(help="End learning in time and keep the best so far: 60s, 2min or 1h for all of it.", group=_GROUP),
+    ] = None
     checkpoint_every: Annotated[
         float, Parameter(help="Seconds between two checkpoints, written to OUT.checkpoint.", group=_GROUP)
     ] = 30.0
@@ -43,6 +47,10 @@ class Watching:
 
     def check(self) -> None:
         """Refuse what no run could use."""
+        from gcond.runtime.stopwatch import parse_seconds
+
+        if self.within is not None:
+            parse_seconds(self.within)
         if not 0 <= self.checkpoint_every < math.inf:
             raise GcondError(f"--checkpoint-every cannot be {self.checkpoint_every:g}: give seconds, 0 or more")
 
@@ -61,7 +69,18 @@ class Watching:
         """The callbacks to condense with, for as long as it takes until ``out`` is saved.
 
         The checkpoint goes once all of that is done, and stays if it is not. What does not learn has no callbacks.
+        The time that it may take counts from the beginning of the command.
         """
+        from gcond.callbacks import Deadline
+
+        deadline = Deadline(self.within, began=BEGAN.get()) if self.within is not None else None
+        with self._callbacks(out, voice, name, learned=learned) as callbacks:
+            yield [*callbacks, deadline] if deadline is not None and learned else callbacks
+        if deadline is not None and (late := deadline.overrun(name)):
+            voice.note(late)
+
+    @contextmanager
+    def _callbacks(self, out: Path, voice: Voice, name: str, *, learned: bool) -> Iterator[list[Callback]]:
         with voice.progress(name) as tick:
             if not learned:
                 if self.log is not None:
@@ -87,6 +106,7 @@ def tell_written(
     voice: Voice, out: Path, condensed: CondensedGraph, source: str, *, counts: Mapping[str, str], time: str
 ) -> None:
     """The condensed graph that was written to ``out``: its ``counts``, how learning went, and what to do next."""
+    from gcond.callbacks.deadline import OUT_OF_TIME
     from gcond.reports.tables import facts
 
     provenance, found = condensed.provenance, condensed.statistics
@@ -101,6 +121,8 @@ def tell_written(
         "peak_rss_mb": provenance.cost["peak_rss_mb"],
         "settings": provenance.settings,
     }
+    if provenance.ended == OUT_OF_TIME:
+        payload["ended"] = provenance.ended
     if provenance.grown_from:
         payload["grown_from"] = provenance.grown_from
     about = {"wrote": str(out), "method": provenance.method, **counts}
@@ -110,14 +132,17 @@ def tell_written(
 
 def learned_facts(provenance: Provenance) -> dict[str, str]:
     """Facts about a run that learned: epochs, the best probe, what went wrong on the way."""
+    from gcond.callbacks.deadline import OUT_OF_TIME
     from gcond.reports.figures.learning_curves import kept_probe
     from gcond.reports.tables import percent
 
     history = provenance.history
-    if not history.get("loss"):
+    late = provenance.ended == OUT_OF_TIME
+    if not history.get("loss") and not late:
         return {}
     ran, most = len(history["loss"]), provenance.settings["epochs"]
-    found = {"epochs": f"{ran:,}" if ran == most else f"{ran:,} of {most:,}, stopped early"}
+    short = provenance.ended if late else "stopped early"
+    found = {"epochs": f"{ran:,}" if ran == most else f"{ran:,} of {most:,}, {short}"}
     kept = kept_probe(history)
     if kept is not None:
         epoch, best = kept
@@ -127,6 +152,9 @@ def learned_facts(provenance: Provenance) -> dict[str, str]:
         if at_start > best:
             again = f"epochs=0 with init={provenance.start}" if provenance.start else "epochs=0"
             found["start probe"] = f"{percent(at_start)} %, better than anything learned from it: {again} gives that"
+    if late:
+        epochs = ran if kept is None else int(kept[0])
+        found["again"] = f"epochs={epochs} with init={provenance.start}: the seed alone does not know of the clock"
     retried = sorted({int(epoch) for epoch in history.get("retried_epoch", ())})
     if retried:
         count, where = len(history["retried_epoch"]), ", ".join(map(str, retried))

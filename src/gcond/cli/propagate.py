@@ -44,6 +44,7 @@ def command(
             graph.x,
             hops=hops,
             memory_limit=limit,
+            threads=common.threads,
             out=out,
             on_block=lambda done, total: tick("blocks", done, total),
         )

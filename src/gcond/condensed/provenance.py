@@ -49,8 +49,10 @@ class Parent(TypedDict, total=False):
     seed: int
     budget: Size
     cost: Cost
+    threads: int
     history: dict[str, list[float]]
     start: str
+    ended: str
     gcond_version: str
     grown_from: str
     parent: Parent
@@ -74,6 +76,8 @@ class Provenance:
     directed: bool = False
     """Whether one-way edges of the source stayed one-way."""
     cost: Cost = field(default_factory=Cost)
+    threads: Count = 0
+    """CPU threads that it was computed with, by which large sums round differently; 0 where the file does not say."""
     history: dict[str, list[float]] = field(default_factory=dict)
     """Mean loss of each epoch and every validation probe, for learned methods."""
     choices: dict[str, Any] = field(default_factory=dict)
@@ -83,6 +87,8 @@ class Provenance:
     gcond_version: str = ""
     start: str = ""
     """Start of X', for methods that choose that themselves."""
+    ended: str = ""
+    """Why learning ended; nothing for methods that do not learn, and in files that do not say."""
     grown_from: str = ""
     """sha256 of the condensed graph that this one was grown from, if it was; seed and history are of the growth."""
     parent: Parent = field(default_factory=Parent)

@@ -29,6 +29,10 @@ class Notes:
     """Start of X', where the method had a choice."""
     choices: dict[str, Any] = field(default_factory=dict)
     """What validation, or a rule, decided on the way."""
+    ended: str = ""
+    """Why it ended, where it could have gone on."""
+    threads: int = 0
+    """CPU threads that it computes with."""
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 

@@ -15,7 +15,7 @@ from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
-from gcond.evaluation.evaluate import asked_recipe, check_fit, deviation
+from gcond.evaluation.evaluate import asked_recipe, check_fit, check_one_number_of_threads, deviation
 from gcond.graph import SourceGraph, budget_for
 from gcond.jobs import ORIGINAL, Condensation, Runner, TrainingJob, training_seeds
 from gcond.methods import Method
@@ -25,6 +25,7 @@ from gcond.models import resolve as resolve_models
 from gcond.results import WHOLE, Comparison, Line, RunFolder, SourceSummary, Trial
 from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick
+from gcond.runtime.threads import check_threads
 from gcond.training import Recipe
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def compare(
     folder: str | Path | None = None,
     engine: Engine | None = None,
     device: str = "auto",
+    threads: int | None = None,
     command: str = "",
     on_progress: Tick | None = None,
     **training: Any,
@@ -58,8 +60,10 @@ def compare(
     settings of the training by name (``epochs=200``) override the models' own.
 
     All of it is kept in the run folder ``folder``: what is there already is not done again. ``engine`` does the work
-    (:func:`gcond.open_engine`), by default the cores of this machine.
+    (:func:`gcond.open_engine`), by default the cores of this machine, whose jobs share ``threads`` CPU threads or
+    take as many as their work deserves.
     """
+    check_one_number_of_threads(engine, threads)
     seeds = settings.whole_number(seeds, "seeds", least=1)
     runs = settings.whole_number(runs, "runs", least=1)
     source, kept = load(source), RunFolder(folder)
@@ -74,7 +78,7 @@ def compare(
     kept.check_source(source)
     grid = [Condensation(method, budget, seed) for budget in budgets for method in chosen for seed in range(seeds)]
     lines: list[Line] = []
-    with nullcontext(engine) if engine else LocalEngine() as workers:
+    with nullcontext(engine) if engine else LocalEngine(threads=check_threads(threads)) as workers:
         runner = Runner(source, kept, workers, device=device, on_progress=on_progress)
         made = runner.condense(grid)
         for model, own_recipe in networks:

@@ -22,6 +22,7 @@ from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick
 from gcond.runtime.tensor_file import read_metadata_kind
+from gcond.runtime.threads import check_threads
 from gcond.training import Recipe, recipe_for
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def evaluate(
     folder: str | Path | None = None,
     engine: Engine | None = None,
     device: str = "auto",
+    threads: int | None = None,
     on_progress: Tick | None = None,
     **training: Any,
 ) -> list[Score]:
@@ -53,8 +55,9 @@ def evaluate(
     starts from seed ``seed + i`` and gives the same numbers whichever runs are done beside it. ``recipe`` and the
     settings of the training given by name (``epochs=200``) override the models' own. ``folder`` is a run folder in
     which finished runs are kept and found; ``engine`` does the work (:func:`gcond.open_engine`), by default this
-    process.
+    process, with ``threads`` CPU threads or as many as the work deserves.
     """
+    check_one_number_of_threads(engine, threads)
     runs = settings.whole_number(runs, "runs", least=1)
     seed = settings.whole_number(seed, "seed")
     graph = trained_on(graph, on)
@@ -64,7 +67,7 @@ def evaluate(
     seeds = tuple(range(seed, seed + runs))
     small, label = (graph, "the condensed graph") if isinstance(graph, CondensedGraph) else (None, ORIGINAL)
     jobs = [TrainingJob(small, model, asked_recipe(model, recipe, training), seeds, label) for model in resolve(models)]
-    with working(engine) as workers:
+    with working(engine, threads) as workers:
         runner = Runner(source, RunFolder(folder), workers, device=device, on_progress=on_progress)
         found = runner.train(jobs)
         runner.raise_first_failure()
@@ -73,13 +76,19 @@ def evaluate(
     return [_score(source, job, trials) for job, trials in zip(jobs, found, strict=True)]
 
 
+def check_one_number_of_threads(engine: Engine | None, threads: int | None) -> None:
+    """Refuse a number of threads beside an engine, which has its own."""
+    if engine is not None and threads is not None:
+        raise GcondError(f"the engine has its own threads: give threads={threads} to gcond.open_engine, or no engine")
+
+
 @contextmanager
-def working(engine: Engine | None) -> Iterator[Engine]:
-    """``engine``, which its owner closes, or this process where there is none."""
+def working(engine: Engine | None, threads: int | None = None) -> Iterator[Engine]:
+    """``engine``, which its owner closes, or this process where there is none, with ``threads`` for each job."""
     if engine is not None:
         yield engine
         return
-    with LocalEngine(workers=1, strict=True) as own:
+    with LocalEngine(workers=1, threads=check_threads(threads), strict=True) as own:
         yield own
 
 

@@ -20,6 +20,7 @@ from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.sparse import SparseMatrix, gcn_normalise
 from gcond.runtime.files import atomic_path, check_writable
 from gcond.runtime.memory import available_bytes, hand_back, held_bytes, parse_bytes
+from gcond.runtime.threads import SPARSE, check_threads, threads_for
 
 Features: TypeAlias = Tensor | SparseMatrix | np.ndarray
 
@@ -40,6 +41,7 @@ def propagate(
     *,
     hops: int,
     memory_limit: str | int | None = None,
+    threads: int | None = None,
     out: str | Path | None = None,
     on_block: Callable[[int, int], None] | None = None,
 ) -> Tensor:
@@ -69,7 +71,8 @@ def propagate(
     file, written atomically and in column-major order, so that each block is one contiguous write; what comes
     back is a tensor over a private map of that file, so changing it leaves the file alone. Without ``out``
     and without room, the file is a nameless one in the temporary folder (``$TMPDIR``) and is gone with the tensor.
-    The numbers are the same for every k. ``on_block(done, total)`` is called after each block.
+    The numbers are the same for every k and for every number of ``threads``, which is as many as the product deserves
+    if not given: each row is added up by one of them. ``on_block(done, total)`` is called after each block.
     """
     adjacency, x = _operands(graph, x)
     if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
@@ -82,7 +85,23 @@ def propagate(
     need = _Need(held_bytes(), adjacency, hops)
     limit = need.held + int(SAFE_SHARE * _free_bytes(adjacency)) if memory_limit is None else parse_bytes(memory_limit)
     n, d = x.shape
+    check_threads(threads)
     width = need.columns_within(limit, d)
+    with threads_for(SPARSE * (adjacency.nnz + n) * width, threads):
+        return _propagated(adjacency, x, width, hops=hops, out=out, on_block=on_block)
+
+
+def _propagated(
+    adjacency: SparseMatrix,
+    x: Features,
+    width: int,
+    *,
+    hops: int,
+    out: str | Path | None,
+    on_block: Callable[[int, int], None] | None,
+) -> Tensor:
+    """The work of :func:`propagate`, by blocks of ``width`` columns."""
+    n, d = x.shape
     operator = gcn_normalise(adjacency) if hops else None
 
     def block(start: int) -> Tensor:

@@ -42,6 +42,8 @@ class Making:
     device: str
     checkpoints: Path | None
     """Where learning is written down on the way; ``None`` where workers do not see the folder."""
+    threads: int | None = None
+    """CPU threads of each; ``None`` is as many as its work deserves."""
 
 
 def condense(shared: Making, job: Condensation, tell: Tell) -> CondensedGraph:
@@ -54,4 +56,5 @@ def condense(shared: Making, job: Condensation, tell: Tell) -> CondensedGraph:
             place = checkpoint_of(shared.checkpoints / job.file(source))
             callbacks.append(Checkpoint(place, resume=True, forgiving=True))
         callbacks.append(Progress(lambda what, done, total, detail="": tell(done / total)))
-    return job.method.condense(source, job.budget, job.seed, choose_device(shared.device), callbacks)
+    device = choose_device(shared.device)
+    return job.method.condense(source, job.budget, job.seed, device, callbacks, threads=shared.threads)

@@ -82,7 +82,7 @@ class Runner:
     ) -> None:
         self.source, self.folder, self.engine = source, folder, engine
         self.failures: list[Failure] = []
-        self._testing, self._tick = TrainingGround(source, device), on_progress or ignore
+        self._testing, self._tick = TrainingGround(source, device, engine.threads_per_job), on_progress or ignore
         if not engine.idle:
             folder.prepare()
         folder.trials.refresh()  # a log that is none is refused before any work
@@ -107,7 +107,8 @@ class Runner:
         missing = [_Graph(job, file) for job, file in files.items() if file not in found]
         if missing and self.folder.graphs is not None and not self.engine.idle:
             make_folder(self.folder.graphs)
-        shared = Making(self.source, self._testing.device, self.folder.graphs if self.engine.shares_files else None)
+        seen = self.folder.graphs if self.engine.shares_files else None
+        shared = Making(self.source, self._testing.device, seen, self.engine.threads_per_job)
         self._work_off("condensing", _condense, shared, missing, total=len(wanted), is_done=is_done, keep=keep)
         return {job: found[file] for job, file in files.items() if file in found}
 

@@ -17,8 +17,10 @@ from gcond.results import Failure, Trial
 from gcond.results.trial import trial_key
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Tell
+from gcond.runtime.threads import threads_for
 from gcond.training import Recipe, accuracy, fit
 from gcond.training.fit import runs_together, stackable
+from gcond.training.largest_product import largest_product
 
 # What is trained on where nothing is condensed, in words.
 ORIGINAL = "the whole graph"
@@ -123,6 +125,8 @@ class TrainingGround:
 
     source: SourceGraph
     device: str
+    threads: int | None = None
+    """CPU threads of each; ``None`` is as many as its work deserves."""
 
 
 def train(shared: TrainingGround, batch: Batch, tell: Tell) -> list[Trial | Failure]:
@@ -141,16 +145,18 @@ def _train_stack(shared: TrainingGround, runs: Sequence[Run], tell: Tell) -> Ite
     stack = job.model if job.tested else [run.job.model for run in runs]
     train, val, test = (view.to(place) for view in (job.view(source), source.view("val"), source.view("test")))
     start = time.process_time()
-    fitted = fit(
-        stack,
-        train,
-        val,
-        classes=source.num_classes,
-        seeds=[run.seed for run in runs],
-        recipe=job.recipe,
-        on_epoch=lambda epoch: tell(epoch / job.recipe.epochs),
-    )
-    tested = accuracy(stack, fitted.parameters, test).tolist() if job.tested else [None] * len(runs)
+    work = max(largest_product(job.model, view, source.num_classes) for view in (train, val))
+    with threads_for(work, shared.threads):
+        fitted = fit(
+            stack,
+            train,
+            val,
+            classes=source.num_classes,
+            seeds=[run.seed for run in runs],
+            recipe=job.recipe,
+            on_epoch=lambda epoch: tell(epoch / job.recipe.epochs),
+        )
+        tested = accuracy(stack, fitted.parameters, test).tolist() if job.tested else [None] * len(runs)
     seconds = (time.process_time() - start) / len(runs)
     condensed = job.graph.sha256 if job.graph is not None else None
     columns = zip(runs, fitted.val_accuracy.tolist(), tested, fitted.epoch.tolist(), strict=True)

@@ -19,12 +19,17 @@ from gcond.runtime.stopwatch import Stopwatch
 MOST_RETRIES = 8
 
 
+class TakenBackError(Exception):
+    """The present epoch is not to be finished: :meth:`Run.take_back` leaves the state before it."""
+
+
 @dataclass(eq=False, repr=False)
 class Run:
     """The state of a condensation of at most ``epochs`` epochs of ``steps`` outer steps, and its bookkeeping.
 
     Whoever learns goes over :meth:`epochs_left`, calls :meth:`stepped` after every outer step, and ends an epoch by
-    :meth:`finish_epoch` or, after numbers that were not finite, by :meth:`retry`.
+    :meth:`finish_epoch`; after numbers that were not finite by :meth:`retry`, and after :class:`TakenBackError`, which
+    :meth:`stepped` may raise, by :meth:`take_back`.
 
     ``probe()`` is the validation accuracy of the graph as it would be shipped, taken before the first epoch (unless
     ``probe_start`` is off), every ``probe_every`` epochs and after the last one, whatever ended it. The state with the
@@ -57,6 +62,8 @@ class Run:
     """Why it ended, when it has."""
     history: dict[str, list[float]] = field(init=False)
     """Mean loss of each epoch, every probe with its epoch, and the epochs that were tried again."""
+    _cut: bool = field(default=False, init=False)
+    _looks: bool = field(default=True, init=False)
     _present: list[float] = field(default_factory=list, init=False)
     _before: dict[str, Tensor] = field(default_factory=dict, init=False)
     _best: dict[str, Tensor] = field(default_factory=dict, init=False)
@@ -93,9 +100,14 @@ class Run:
         """Wall and CPU seconds so far, those before an interruption included."""
         return self.stopwatch.spent()
 
-    def stop(self, reason: str) -> None:
-        """End the run after the present epoch; taken up again from a checkpoint, it would go on."""
+    def stop(self, reason: str, *, at_once: bool = False, look: bool = True) -> None:
+        """End the run after the present epoch; taken up again from a checkpoint, it would go on.
+
+        With ``at_once`` the present epoch is taken back instead of finished, when its present step is done. Without
+        ``look`` there is no last probe: what is kept is the best that was probed or, where nothing was, the last state.
+        """
         self.reason = reason
+        self._looks, self._cut = self._looks and look, self._cut or at_once
 
     def epochs_left(self) -> Iterator[int]:
         """Epochs to do, counted from 0; one that is tried again comes again.
@@ -104,14 +116,15 @@ class Run:
         state to keep.
         """
         self._tell("on_start")
-        if self.probe_start and not self.probes:  # a run that is taken up again may have had this one
+        if self.probe_start and not self.probes and self._looks:  # a run that is taken up again may have had this one
             self._take_probe()
         while self.epoch < self.epochs and not self.reason:
             self._before = self.synthetic.snapshot()
             yield self.epoch
         self.reason = self.reason or "all epochs are done"
         self._tell("on_stop")
-        if self.probe is not None and self.epoch > max((probe.epoch for probe in self.probes), default=0):
+        probed = max((probe.epoch for probe in self.probes), default=0)
+        if self.probe is not None and self._looks and self.epoch > probed:
             # A callback ended it between two probes. What was written down by now does not know of this one, so a run
             # that is taken up again equals one that was never stopped.
             self._look(self.probe)
@@ -123,6 +136,13 @@ class Run:
         self._present.append(loss)
         self.loss = loss
         self._tell("on_step")
+        if self._cut:
+            raise TakenBackError
+
+    def take_back(self) -> None:
+        """Leave the present epoch undone, as if it had not begun."""
+        self.synthetic.restore(self._before)
+        self._present.clear()
 
     def finish_epoch(self) -> None:
         """The present epoch is done: probe the graph if that is due."""

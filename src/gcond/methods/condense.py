@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond.callbacks import Checkpoint
+from gcond.callbacks import Checkpoint, Deadline
 from gcond.condensed import CondensedGraph
 from gcond.config import settings
 from gcond.data import load
@@ -17,6 +17,7 @@ from gcond.matching.callback import Callback
 from gcond.methods import method_for
 from gcond.methods.method import Method
 from gcond.runtime.device import choose_device
+from gcond.runtime.threads import check_threads
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -34,6 +35,8 @@ def condense(
     setting: Setting | None = None,
     directed: bool = False,
     device: str = "auto",
+    threads: int | None = None,
+    within: str | float | None = None,
     recipe: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: str | Path | None = None,
@@ -54,7 +57,16 @@ def condense(
     Methods that learn tell ``callbacks`` (:mod:`gcond.callbacks`) what happens. With ``checkpoint`` they write
     their state to that file at the start, every half a minute and at the end; with ``resume`` they go on from it if
     it is there. The file stays: remove it once the result is saved. Other methods take one step and do none of this.
+
+    ``within`` (``"60s"``, ``"2min"``, or a number of seconds) is a time for all of it, loading included: learning ends
+    early enough, and the best so far is kept. What cannot be ended early and took longer is said as a ``UserWarning``.
+
+    ``threads`` is the number of CPU threads; by default it is as many as the work deserves, one for all but large
+    graphs. Afterwards torch has as many as before. With another number large sums may round differently, so the
+    provenance has it.
     """
+    deadline = Deadline(within) if within is not None else None
+    check_threads(threads)
     if resume and checkpoint is None:
         raise GcondError("resume needs to know what from: give the file, for example checkpoint='run.checkpoint'")
     chosen = method_for(method, options, recipe)
@@ -65,4 +77,9 @@ def condense(
     budget = budget_for(source, ratio=ratio, nodes=nodes)
     if checkpoint is not None:
         callbacks = [Checkpoint(checkpoint, resume=resume), *callbacks]
-    return chosen.condense(source, budget, seed, choose_device(device), callbacks)
+    if deadline is not None:
+        callbacks = [*callbacks, deadline]
+    condensed = chosen.condense(source, budget, seed, choose_device(device), callbacks, threads=threads)
+    if deadline is not None and (late := deadline.overrun(chosen.name)):
+        warnings.warn(late, UserWarning, stacklevel=2)
+    return condensed

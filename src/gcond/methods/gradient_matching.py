@@ -19,13 +19,13 @@ from gcond.graph.sampling import Fanout
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.callback import Callback
-from gcond.matching.cost_estimate import step_work
+from gcond.matching.cost_estimate import BACKWARD, step_work
 from gcond.matching.distance import DISTANCES, Distance
 from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.inner_loop import train_backbone
 from gcond.matching.memory_estimate import check_memory
 from gcond.matching.probe import Probe, probe_interval
-from gcond.matching.run import Run
+from gcond.matching.run import Run, TakenBackError
 from gcond.matching.schedule import Schedule
 from gcond.matching.source_side import Batches, FullBatch, SampledBatches, Sampling, real_side
 from gcond.matching.start import HOPS, Init, initial_features, root_mean_square
@@ -37,6 +37,7 @@ from gcond.models import Model
 from gcond.runtime.memory import parse_bytes
 from gcond.runtime.seeds import generator
 from gcond.teaching import TeacherName
+from gcond.training.largest_product import largest_product
 
 # What `init="auto"` tries, and for how long. The last is taken where there are no probes.
 STARTS: tuple[Init, ...] = ("sample", "propagated-means")
@@ -153,6 +154,13 @@ class GradientMatching(Method):
         """A' as it is saved and trained on."""
         return adjacency
 
+    def largest_product(self, task: Task) -> float:
+        # Of a step of the loop alone: a probe, and propagating the source, are rare beside it.
+        structure = self.structure_for(task).work(int(task.quota.sum()), task.train.inputs.num_features) / BACKWARD
+        if self.sampling == "always":
+            return structure
+        return max(structure, largest_product(self.model(), self.source_view(task), task.num_classes))
+
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         start = self.clustered(task)
         if start is not None:
@@ -161,7 +169,7 @@ class GradientMatching(Method):
         init = self.choose_start(task, callbacks) if before is None else before.state["start"]
         synthetic = self.start(task, init, start)
         run = self.learn(task, synthetic, callbacks, start=init)
-        task.notes.start, task.notes.history = init, run.history
+        task.notes.start, task.notes.history, task.notes.ended = init, run.history, run.reason
         small = self.finished(task, synthetic)
         return small if start is None or init != "clusters" else replace(small, cluster=start.graph.cluster)
 
@@ -209,9 +217,10 @@ class GradientMatching(Method):
                 run = short.learn(task, short.start(task, init), listeners, start=init, probe_start=False)
             except DivergedError:
                 return 0.0
-            return run.best_accuracy
+            return max(0.0, run.best_accuracy)  # 0 where a callback ended it before there was one
 
-        return max(STARTS, key=reached)
+        found = {init: reached(init) for init in STARTS}
+        return max(STARTS, key=found.__getitem__) if any(found.values()) else STARTS[-1]
 
     def learn(
         self,
@@ -263,6 +272,8 @@ class GradientMatching(Method):
                     if t + 1 < self.outer:  # after the last step nobody would look at θ any more
                         small = synthetic.labelled()
                         train_backbone(model, theta, optimiser, small.detached(), classes=classes, steps=self.inner)
+            except TakenBackError:
+                run.take_back()  # there is no time for the rest of epoch k
             except NotFiniteError:
                 run.retry()  # epoch k again, from where it began, at half the rates
             else:

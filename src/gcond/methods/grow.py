@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from gcond import methods
+from gcond.callbacks import Deadline
 from gcond.condensed import CondensedGraph, Provenance, Task
 from gcond.config import settings
 from gcond.data import load
@@ -28,6 +30,7 @@ from gcond.matching.synthetic import Synthetic
 from gcond.methods.gcond import GCond
 from gcond.methods.gradient_matching import GradientMatching
 from gcond.runtime.device import choose_device
+from gcond.runtime.threads import check_threads, threads_for
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -47,6 +50,8 @@ def grow(
     nodes: int,
     seed: int = 0,
     device: str = "auto",
+    threads: int | None = None,
+    within: str | float | None = None,
     callbacks: Sequence[Callback] = (),
     **options: Any,
 ) -> CondensedGraph:
@@ -56,8 +61,10 @@ def grow(
     one that ``condensed`` was made from; their connections come from the trained Φ, with the batch statistics
     that it was finished with. Features, labels and edges of the old nodes stay bit for bit, and come first. The
     settings are those that ``condensed`` was made with, but for ``options``; the provenance keeps the old ones, with
-    seed and history, as its ``parent``.
+    seed and history, as its ``parent``. ``threads`` and ``within`` are those of :func:`gcond.condense`.
     """
+    deadline = Deadline(within) if within is not None else None
+    check_threads(threads)
     small = condensed if isinstance(condensed, CondensedGraph) else CondensedGraph.load(condensed)
     seed = settings.whole_number(seed, "seed")
     nodes = settings.whole_number(nodes, "nodes")
@@ -68,13 +75,19 @@ def grow(
             f"use {small.num_nodes + 1} or more"
         )
     graph = _origin(made, on)
+    if deadline is not None:
+        callbacks = [*callbacks, deadline]
     budget = budget_for(graph, nodes=nodes)
     quota = added_per_class(nodes, graph.class_counts(), torch.bincount(small.hard_labels, minlength=graph.num_classes))
     identity = hashlib.sha256(f"{small.sha256} {method.identify(graph, budget, seed)}".encode()).hexdigest()
     # A seed for this growth alone: with the first one's, the same would be drawn again.
     own = int.from_bytes(hashlib.sha256(f"{small.sha256} {seed}".encode()).digest()[:4], "little")
     task = method.task(graph, quota, own, identity=identity, device=choose_device(device), callbacks=callbacks)
-    grown = _learn(method, task, small, callbacks)
+    everything = dataclasses.replace(task, quota=task.quota + torch.bincount(small.y, minlength=graph.num_classes))
+    with threads_for(method.largest_product(everything), threads) as task.notes.threads:
+        grown = _learn(method, task, small, callbacks)
+    if deadline is not None and (late := deadline.overrun(f"growing by {method.name}")):
+        warnings.warn(late, UserWarning, stacklevel=2)
     return method.recorded(grown, graph, budget, seed, notes=task.notes, grown_from=small)
 
 
@@ -134,7 +147,7 @@ def _learn(
     if isinstance(method, GCond):  # one turn of X' as long as the whole run, so that Φ never has one
         alone = dataclasses.replace(method, schedule="features-first", features_epochs=max(1, method.epochs))
     run = alone.learn(task, synthetic, callbacks, start=init, ship=_joined(method, small))
-    task.notes.start, task.notes.history = init, run.history
+    task.notes.start, task.notes.history, task.notes.ended = init, run.history, run.reason
     return _join(small, synthetic.finish(method.ship))
 
 

@@ -23,6 +23,7 @@ from gcond.graph.budget import nodes_per_class
 from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.callback import Callback
 from gcond.runtime.memory import peak_rss_mb
+from gcond.runtime.threads import threads_for
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,13 @@ class Method(ABC):
         Only methods that take many steps have something to tell the callbacks.
         """
 
+    def largest_product(self, task: Task) -> float:
+        """Multiply-adds of the largest product that it does again and again, by which it is given threads.
+
+        Without any it computes on one.
+        """
+        return 0
+
     def condense(
         self,
         graph: SourceGraph,
@@ -49,12 +57,20 @@ class Method(ABC):
         seed: int,
         device: torch.device | str = "cpu",
         callbacks: Sequence[Callback] = (),
+        *,
+        threads: int | None = None,
     ) -> CondensedGraph:
-        """Condense ``graph`` to ``budget`` nodes on ``device``; the same seed gives the same tensors there."""
+        """Condense ``graph`` to ``budget`` nodes on ``device``; the same seed gives the same tensors there.
+
+        It computes with ``threads`` CPU threads, or with as many as the work deserves; the provenance has the number,
+        by which sums may round differently.
+        """
         quota = nodes_per_class(budget.nodes, graph.class_counts())
         identity = self.identify(graph, budget, seed)
         task = self.task(graph, quota, seed, identity=identity, device=device, callbacks=callbacks)
-        return self.recorded(self.reduce(task, callbacks), graph, budget, seed, notes=task.notes)
+        with threads_for(self.largest_product(task), threads) as task.notes.threads:
+            made = self.reduce(task, callbacks)
+        return self.recorded(made, graph, budget, seed, notes=task.notes)
 
     def task(
         self,
@@ -109,9 +125,11 @@ class Method(ABC):
                 "cpu_seconds": earlier.get("cpu_seconds", 0) + cpu,
                 "peak_rss_mb": max(earlier.get("peak_rss_mb", 0), peak_rss_mb()),
             },
+            threads=notes.threads,
             history=notes.history,
             choices=notes.choices,
             start=notes.start,
+            ended=notes.ended,
             gcond_version=__version__,
             grown_from=grown_from.sha256 if grown_from is not None else "",
             parent=parent.as_parent() if parent is not None else {},

@@ -15,6 +15,7 @@ from gcond.matching.callback import Callback
 from gcond.methods.method import Method, induced_subgraph
 from gcond.models import GCN
 from gcond.training import Recipe, fit
+from gcond.training.largest_product import largest_product
 
 Embedding = Literal["output", "hidden"]
 
@@ -56,6 +57,9 @@ class SelectionByEmbedding(Method):
     @abstractmethod
     def pick(self, points: Tensor, count: int) -> Tensor:
         """``count`` different rows of ``points`` (float64 [m, k], one class), as they are picked: int64 [count]."""
+
+    def largest_product(self, task: Task) -> float:
+        return largest_product(self.model(), task.train, task.num_classes)
 
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         points = embed(task, self.model(), self.recipe(), self.embedding)

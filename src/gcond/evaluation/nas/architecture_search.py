@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gcond.condensed import CondensedGraph
 from gcond.config import settings
 from gcond.errors import GcondError
-from gcond.evaluation.evaluate import check_fit, source_of, trained_on, working
+from gcond.evaluation.evaluate import check_fit, check_one_number_of_threads, source_of, trained_on, working
 from gcond.evaluation.nas.search_space import Space, space
 from gcond.graph import SourceGraph
 from gcond.jobs import ORIGINAL, Runner, TrainingJob
@@ -60,6 +60,7 @@ def search(
     folder: str | Path | None = None,
     engine: Engine | None = None,
     device: str = "auto",
+    threads: int | None = None,
     command: str = "",
     on_progress: Tick | None = None,
     **training: Any,
@@ -73,8 +74,10 @@ def search(
     from ``seed``; the winners are trained from ``runs`` seeds that count on from it. Of architectures with the same
     accuracy the first in the grid wins. Architectures whose weights have one shape are trained side by side, and each
     gives the same numbers whichever are trained beside it. In ``folder`` a search that was killed finds what it had;
-    ``engine`` does the work (:func:`gcond.open_engine`), by default this process.
+    ``engine`` does the work (:func:`gcond.open_engine`), by default this process, with ``threads`` CPU threads or as
+    many as the work deserves.
     """
+    check_one_number_of_threads(engine, threads)
     runs = settings.whole_number(runs, "runs", least=1)
     seed = settings.whole_number(seed, "seed")
     graph = trained_on(small, on)
@@ -87,7 +90,7 @@ def search(
     kept.check_source(source)
     how = recipes(found.models[0], recipe, condensed_epochs, training)
     choose_device(device)  # refused here and not once per job
-    with working(engine) as workers:
+    with working(engine, threads) as workers:
         runner = Runner(source, kept, workers, device=device, on_progress=on_progress)
         sides: dict[Side, CondensedGraph | None] = {"condensed": graph, "whole": None}
         tried = {side: _tried(runner, sides[side], found.models, how[side], seed) for side in SIDES}

@@ -20,9 +20,9 @@ def open_engine(
 ) -> Engine:
     """The engine called ``name``, to be used in a ``with`` block.
 
-    ``workers`` jobs run at a time (as many as there are cores if not given), sharing ``threads`` CPU threads (all
-    cores). ``address`` is that of a running Ray cluster; without one, Ray starts on this machine and ends with the
-    block.
+    ``workers`` jobs run at a time (as many as there are cores if not given), sharing ``threads`` CPU threads. Without
+    a number they share all cores, and each takes as much of its share as its work deserves. ``address`` is that of
+    a running Ray cluster; without one, Ray starts on this machine and ends with the block.
     """
     if name not in get_args(EngineName):
         raise GcondError(f"unknown engine '{name}'{suggest(name, get_args(EngineName))}: choose local or ray")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from gcond.errors import GcondError
+from gcond.runtime.threads import cores as own_cores
 
 Shared = TypeVar("Shared")
 Job = TypeVar("Job")
@@ -42,6 +42,9 @@ class Engine(ABC):
 
     idle: ClassVar[bool] = False
     """Whether it does nothing, so that there is nothing new to keep."""
+    threads_per_job: int | None = None
+    """CPU threads that every job computes with, where somebody asked for a number; else it is as many as its work
+    deserves, of those that its process may have."""
 
     def map(
         self,
@@ -99,8 +102,7 @@ DIED = f"its process ended without a word {MOST_TRIES} times, as it does when me
 
 def divide(workers: int | None, threads: int | None, cores: int | None = None) -> tuple[int, int]:
     """Workers, and threads for each of them, on ``cores`` CPU cores: as many as this process may use if not given."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    available = cores or allowed or 1
+    available = cores or own_cores()
     total = threads or available
     workers = workers or min(total, available)
     return workers, max(1, total // workers)

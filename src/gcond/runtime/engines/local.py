@@ -38,6 +38,7 @@ class LocalEngine(Engine):
 
     def __init__(self, workers: int | None = None, threads: int | None = None, *, strict: bool = False) -> None:
         self.workers, self.threads = divide(workers, threads)
+        self.threads_per_job = None if threads is None else self.threads
         self._strict = strict
         self._pool: list[_Worker] = []
 
@@ -158,9 +159,9 @@ def _work(connection: Connection, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from gcond.runtime.memory import reuse_memory
-    from gcond.runtime.threads import use_threads
+    from gcond.runtime.threads import available, use_threads
 
-    use_threads(threads)
+    use_threads(min(threads, available()))  # its share; jobs that were asked for more take it themselves
     reuse_memory()
     connection.send_bytes(pickle.dumps(0.0))  # the first word: it has started
     shared = None

@@ -30,6 +30,7 @@ class RayEngine(Engine):
             self.workers, self.threads = divide(workers, threads)
         else:  # the cluster decides how many run at a time, by the cores it has
             self.workers, self.threads = workers, (threads or 1)
+        self.threads_per_job = None if threads is None else self.threads
 
     @property
     def shares_files(self) -> bool:
