@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError
@@ -28,7 +29,7 @@ from gcond.cli.common_options import TYPED
 from gcond.cli.output import fail
 from gcond.cli.translation import in_options
 from gcond.cli.usage_errors import sentence
-from gcond.errors import GcondError
+from gcond.errors import GcondError, GcondWarning
 
 app = App(
     name="gcond",
@@ -71,7 +72,9 @@ def run(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     TYPED.set(words)
     try:
-        app(words)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GcondWarning)  # commands have said it
+            app(words)
         sys.stdout.flush()
     except CycloptsError as error:
         fail(sentence(error))

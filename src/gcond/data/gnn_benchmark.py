@@ -21,7 +21,7 @@ from gcond.linalg.sparse import Matrix, SparseMatrix
 
 
 def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
-    """A named set: presence of a word instead of its count, as PyG reads it, row-normalised by default; a drawn split."""
+    """A named set: presence of a word instead of its count, as PyG reads it; row-normalised by default."""
     ((name, content),) = files.items()
     archive = Archive(content, name)
     x = _attributes(archive)

@@ -15,7 +15,7 @@ from gcond.condensed import CondensedGraph, Score
 from gcond.condensed.origin import load_origin, transform_difference
 from gcond.config import settings
 from gcond.data import load
-from gcond.errors import GcondError
+from gcond.errors import GcondError, GcondWarning
 from gcond.graph import SourceGraph
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.jobs import ORIGINAL, Runner, TrainingJob
@@ -118,7 +118,7 @@ def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str 
     if isinstance(graph, CondensedGraph):
         source, made = load_origin(graph.provenance, on), graph.provenance
         if source is on and made is not None and (said := transform_difference(made, source)):
-            warnings.warn(f"'{source.name}' is not as this was made from it: {said}", UserWarning, stacklevel=3)
+            warnings.warn(f"'{source.name}' is not as this was made from it: {said}", GcondWarning, stacklevel=3)
         return source
     if isinstance(on, SourceGraph):
         return on

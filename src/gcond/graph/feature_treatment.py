@@ -42,7 +42,7 @@ def _refusal(graph: SourceGraph, kind: str) -> str:
     if has == "structural":
         return f"'{graph.name}' has structural features, and no others to make {kind}: load raw data that has some"
     how = f"{has} with other statistics" if has == kind else has
-    return f"the features of '{graph.name}' were already made {how}: load its raw data with features {kind}"
+    return f"the features of '{graph.name}' were already made {how}: load its raw data with features='{kind}'"
 
 
 def _transformed(
@@ -60,4 +60,4 @@ def _with_structure(graph: SourceGraph, recorded: FeatureTransform | None) -> So
     notes = graph.notes
     if graph.transform.kind != "structural":
         notes += (f"the {graph.num_features} given features are replaced by {x.shape[1]} structural ones",)
-    return dataclasses.replace(graph, x=x, transform=transform, notes=notes)
+    return dataclasses.replace(graph, x=compact(x), transform=transform, notes=notes)

@@ -237,12 +237,12 @@ class SourceGraph:
         if setting == "inductive" and self.transform.kind in ("tf-idf", "unit-columns") and setting != self.setting:
             raise GcondError(
                 f"the {self.transform.kind} features of '{self.name}' have statistics of all nodes, and in the "
-                "inductive setting only training nodes may count: load its raw data with setting inductive"
+                "inductive setting only training nodes may count: load its raw data with setting='inductive'"
             )
         if self.transform.kind != "structural" or setting == self.setting:
             return dataclasses.replace(self, setting=setting)
         x, transform = structural_features(self.adjacency, tuple(map(self.mask, PARTS)), setting)
-        return dataclasses.replace(self, setting=setting, x=x, transform=transform)
+        return dataclasses.replace(self, setting=setting, x=compact(x), transform=transform)
 
     @cached_property
     def sha256(self) -> str:
