@@ -47,7 +47,7 @@ def load(
     (``synthetic:small,nodes=5000``); a path to a folder of tables, a GraphSAINT or OGB folder, an ``.npz``
     or a ``.safetensors`` that gcond wrote; or a PyG ``Data``, with all three masks or none. ``setting``
     overrides the source's own. ``data_dir`` is where raw files of named sets lie (else ``$GCOND_DATA``).
-    ``features`` is a kind of transform by name (``gcond.graph.feature_kinds``), applied to the features as the source
+    ``features`` is a kind of transform by name (``unit-rows``, ``tf-idf``, …), applied to the features as the source
     has them; ``"auto"``, the kind on which a small network validates best; or a :class:`FeatureTransform` with its
     statistics. By default a named set keeps its own, so that figures compare; a folder of tables and an ``.npz`` get
     ``"auto"``; and what gcond wrote, a ``SourceGraph`` and a ``Data`` stay as they are. A graph without features gets

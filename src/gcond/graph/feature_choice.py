@@ -81,7 +81,10 @@ def choose_transform(graph: SourceGraph, raw: Matrix) -> Choice:
 
 
 def candidates(raw: Matrix) -> tuple[FeatureKind, ...]:
-    """The transforms that could suit such features, the features as they are first."""
+    """The transforms that could suit such features, the features as they are first.
+
+    One that cannot be applied to some node is no candidate, whichever part that node is in.
+    """
     kinds: list[FeatureKind] = ["none", "row-normalise", "unit-rows", "unit-columns"]
     if not has_negative(raw):
         kinds.append("tf-idf")
