@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from gcond.condensed.condensed_graph import CondensedGraph as CondensedGraph
     from gcond.data import load as load
     from gcond.errors import GcondError as GcondError
+    from gcond.errors import GcondWarning as GcondWarning
     from gcond.evaluation.compare import compare as compare
     from gcond.evaluation.evaluate import evaluate as evaluate
     from gcond.evaluation.nas.architecture_search import search as search
+    from gcond.graph.features import FeatureTransform as FeatureTransform
     from gcond.graph.propagation import propagate as propagate
     from gcond.graph.source_graph import SourceGraph as SourceGraph
     from gcond.methods.condense import condense as condense
@@ -44,8 +46,10 @@ _HOMES = {
     "open_engine": "gcond.runtime.engines",
     "CondensedGraph": "gcond.condensed.condensed_graph",
     "SourceGraph": "gcond.graph.source_graph",
+    "FeatureTransform": "gcond.graph.features",
     "Recipe": "gcond.training.recipe",
     "GcondError": "gcond.errors",
+    "GcondWarning": "gcond.errors",
 }
 
 _MODULES = {

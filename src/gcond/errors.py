@@ -1,4 +1,4 @@
-"""The one exception that a person, not a programmer, is meant to read."""
+"""What a person, not a programmer, is meant to read: one exception, and one warning."""
 
 
 class GcondError(ValueError):
@@ -11,3 +11,7 @@ class GcondError(ValueError):
 
 class DivergedError(GcondError):
     """Training went to numbers that are not finite; who only tries something can go on with something else."""
+
+
+class GcondWarning(UserWarning):
+    """Something that can be used is not what was expected; the command line says the same in its own voice."""

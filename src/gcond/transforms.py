@@ -8,8 +8,11 @@ from typing import Any
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from gcond.data.loading import check_features
 from gcond.graph import Setting
 from gcond.graph.budget import check_budget
+from gcond.graph.feature_kinds import FeatureChoice
+from gcond.graph.features import FeatureTransform
 from gcond.methods import Method, method_for
 from gcond.methods.condense import DEFAULT_METHOD, condense
 from gcond.runtime.stopwatch import parse_seconds
@@ -36,6 +39,7 @@ class Condense(BaseTransform):
         seed: int = 0,
         setting: Setting | None = None,
         directed: bool = False,
+        features: FeatureChoice | FeatureTransform | None = None,
         device: str = "auto",
         threads: int | None = None,
         within: str | float | None = None,
@@ -45,11 +49,13 @@ class Condense(BaseTransform):
         check_budget(ratio, nodes)  # what cannot be is refused before there is any data
         self.method = method_for(method, options, recipe)
         self.budget: dict[str, Any] = {"ratio": ratio} if nodes is None else {"nodes": nodes}
+        check_features(features)
         self.options: dict[str, Any] = {"seed": seed, "setting": setting, "directed": directed, "device": device}
         self.options |= {
             "threads": check_threads(threads),
             "within": within if within is None else parse_seconds(within),
         }
+        self.options["features"] = features
 
     def forward(self, data: Data) -> Data:
         """The condensed graph of ``data``."""

@@ -277,20 +277,65 @@ def test_a_link_to_a_condensed_file_stays_one_and_its_file_gets_the_scores(works
     assert len(CondensedGraph.load(workspace.small).provenance.scores) == 1
 
 
-@pytest.mark.parametrize("command", ["evaluate", "inspect"])
-def test_directions_of_the_condensed_graph_are_the_ones_it_is_tested_in(command, workspace, gcond):
-    folder = workspace.folder / "mine"
+def write_tables(folder, graph):
+    """The nodes of ``graph`` with their features, and fifty one-way edges, as a person keeps them."""
     folder.mkdir()
-    graph = build_tiny()
     parts = {part: graph.mask(part) for part in ("train", "val", "test")}
     rows = [
         f"{node},{graph.y[node]},{next(part for part, mask in parts.items() if mask[node])},"
-        + ",".join(f"{value:.3f}" for value in graph.x[node].tolist())
+        + ",".join(f"{value:.3g}" for value in graph.x[node].tolist())
         for node in range(graph.num_nodes)
     ]
     columns = ",".join(f"f{column}" for column in range(graph.num_features))
     (folder / "nodes.csv").write_text("\n".join([f"id,label,split,{columns}", *rows]) + "\n")
     (folder / "edges.csv").write_text("source,target\n" + "".join(f"{i},{i + 3}\n" for i in range(50)))
+    return folder
+
+
+@pytest.mark.parametrize("command", ["evaluate", "inspect", "nas"])
+def test_features_of_the_condensed_graph_are_the_ones_it_is_tested_on(command, workspace, gcond):
+    graph = build_tiny()
+    folder = write_tables(workspace.folder / "mine", dataclasses.replace(graph, x=graph.x * 1e-6))
+    out = workspace.out / "small.safetensors"
+    made = gcond("condense", folder, "--nodes", 6, "--method", "random", "-o", out)
+    assert made.code == 0
+    assert "by validation accuracy of a small network: none " in made.err
+    kind = CondensedGraph.load(out).provenance.transform["kind"]
+    assert kind != "none"
+    search = ("--model", "gcn", "--grid", "hidden=4,8", "--runs", 1, "--set", "epochs=5", "-o", workspace.out / "nas")
+    more = {"evaluate": QUICK, "nas": search}.get(command, ())
+    outcome = gcond(command, out, "--on", folder, *more)
+    assert outcome.code == 0, outcome.err
+    assert "warning" not in outcome.err
+    assert "by validation accuracy" not in outcome.err  # it was chosen before
+    if command == "inspect":
+        assert kind in outcome.out
+    if command != "nas":  # whose folder is of another graph now
+        other = gcond(command, out, "--on", folder, "--features", "none", *more)
+        assert other.code == 0
+        assert f"its features are none, and those it was made from were {kind}" in other.err
+        assert other.err.count("its features are none") == 1
+        assert gcond(command, out, "--on", folder, "--features", "none", *more, "--quiet").err == ""
+
+
+def test_features_by_name(workspace, gcond):
+    source = workspace.source
+    whole = parsed(gcond("evaluate", "--whole", source, "--features", "unit-rows", *QUICK, "--json"))
+    assert whole["results"][0]["runs"]
+    propagated = gcond("propagate", source, "--hops", 0, "--features", "unit-rows", "-o", "x.npy", "--json")
+    assert parsed(propagated)["shape"] == [60, 8]
+    np.testing.assert_allclose(np.linalg.norm(np.load("x.npy"), axis=1), 1, rtol=1e-6)
+    compared = gcond(
+        "compare", source, "--nodes", 6, "--methods", "random", "--seeds", 1, "--runs", 1, "--train", "epochs=2",
+        "--features", "structural", "-o", "compared", "--json",
+    )  # fmt: skip
+    assert parsed(compared)["source"]["features"] > 8
+    assert "auto, chosen by validation accuracy" in " ".join(gcond("condense", "--help").out.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("command", ["evaluate", "inspect"])
+def test_directions_of_the_condensed_graph_are_the_ones_it_is_tested_in(command, workspace, gcond):
+    folder = write_tables(workspace.folder / "mine", build_tiny())
     out = workspace.out / "directed.safetensors"
     argv = ("condense", folder, "--nodes", 6, "--method", "random", "--directed", "-o", out)
     assert gcond(*argv).code == 0

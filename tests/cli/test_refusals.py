@@ -97,6 +97,8 @@ line("model setting of the wrong type", "evaluate SMALL --on SOURCE --set hidden
 line("model without layers", "evaluate SMALL --on SOURCE --set layers=0", "model 'gcn'", "at least 1")
 line("unknown model beside all", "evaluate SMALL --on SOURCE --models all,gnc", "unknown model 'gnc'")
 line("setting of no graph", "inspect SMALL --setting inductive", "--setting", "add --on SOURCE")
+line("features of no graph", "inspect SMALL --features tf-idf", "--features", "add --on SOURCE")
+line("unknown features", "condense SOURCE --nodes 6 --features tfidf", "tfidf", "tf-idf")
 line("directions of no graph", "inspect SMALL --directed", "--directed", "add --on SOURCE")
 line("recipe setting of the wrong type", "evaluate SMALL --on SOURCE --set epochs=many", "epochs='many'")
 line("no epochs", "evaluate SMALL --on SOURCE --set epochs=0", "epochs must be at least 1")
@@ -466,11 +468,6 @@ def table_with_an_edge_to_nobody(w):
 @refused("no column 'label'")
 def table_without_labels(w):
     return tables(w, GOOD.replace("label", "colour"))
-
-
-@refused("no feature column")
-def table_without_features(w):
-    return tables(w, "id,label,split a,0,train b,1,train ")
 
 
 @refused("not numeric")

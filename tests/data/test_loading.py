@@ -153,7 +153,6 @@ def test_pyg_data_with_some_of_the_masks_is_refused():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"x": None}, "the PyG Data has no x"),
         ({"y": None}, "the PyG Data has no y"),
         ({"y": torch.tensor([0, 1])}, "class 0 has 1 labelled node"),
         ({"y": torch.zeros(9, dtype=torch.long)}, "there are 9 labels for 250 nodes"),

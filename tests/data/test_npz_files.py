@@ -150,3 +150,11 @@ def test_more_than_fits_is_refused_before_it_is_read(save, monkeypatch):
     monkeypatch.setattr("gcond.data.size_check.available_bytes", lambda: 100)
     with pytest.raises(GcondError, match="GB of memory"):
         gcond.load(path)
+
+
+def test_a_file_without_attributes_gets_structural_features(save):
+    none = dict.fromkeys(("attr_data", "attr_indices", "attr_indptr", "attr_shape"))
+    graph = gcond.load(save(**none))
+    assert graph.transform.kind == "structural"
+    with pytest.raises(GcondError, match="has no array 'attr_data'"):
+        gcond.load(save(**(none | {"attr_shape": [N, 4]})))

@@ -169,7 +169,6 @@ def test_booleans_are_numbers_and_edges_may_be_none(save):
         ({"age": [1, None, 3, 4, 5, 6]}, "column 'age' .* is empty in row 2"),
         ({"age": [1.0, float("inf"), 3, 4, 5, 6]}, "must be a finite number"),
         ({"age": [1e300] * 6}, "must be a finite number"),
-        ({"age": None, "weight": None}, "no feature column"),
         ({"label": None}, "has no column 'label'"),
         ({"label": [None] * 6}, "no node is labelled"),
         ({"label": [0, 1, 0, 1, 0, -1]}, "no training node of class '-1'"),
@@ -260,3 +259,15 @@ def test_table_that_cannot_fit(save, kind, monkeypatch):
     monkeypatch.setattr("gcond.data.size_check.available_bytes", lambda: 10)
     with pytest.raises(GcondError, match="GB of memory"):
         gcond.load(folder)
+
+
+def test_tables_without_features_get_structural_ones(save, kind):
+    graph = gcond.load(save(age=None, weight=None, kind=kind))
+    assert graph.transform.kind == "structural"
+    assert any("there are no features, so" in note for note in graph.notes)
+
+
+def test_features_of_tables_are_chosen_by_validation(save, kind):
+    graph = gcond.load(save(kind=kind))
+    assert graph.notes[-1].startswith("the features are used as they are, by validation accuracy")
+    assert gcond.load(save(kind=kind), features="none").notes == graph.notes[:-1]

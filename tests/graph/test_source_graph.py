@@ -177,7 +177,7 @@ def test_from_pyg_names_what_is_missing():
     data = Data(x=torch.ones(2, 1), edge_index=torch.empty(2, 0, dtype=torch.long), y=torch.tensor([0, 1]))
     data.train_mask = torch.ones(2, dtype=torch.bool)
     with pytest.raises(
-        GcondError, match="the PyG Data has no val_mask, test_mask: it needs x, edge_index, y and the three"
+        GcondError, match="the PyG Data has no val_mask, test_mask: it needs edge_index, y and the three"
     ):
         SourceGraph.from_pyg(data)
 

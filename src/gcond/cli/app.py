@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError
@@ -29,7 +30,7 @@ from gcond.cli.common_options import BEGAN, TYPED
 from gcond.cli.output import fail
 from gcond.cli.translation import in_options
 from gcond.cli.usage_errors import sentence
-from gcond.errors import GcondError
+from gcond.errors import GcondError, GcondWarning
 from gcond.runtime.stopwatch import process_began
 
 app = App(
@@ -74,7 +75,9 @@ def run(argv: Sequence[str] | None = None) -> int:
     TYPED.set(words)
     BEGAN.set(process_began() if argv is None else time.monotonic())
     try:
-        app(words)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GcondWarning)  # commands have said it
+            app(words)
         sys.stdout.flush()
     except CycloptsError as error:
         fail(sentence(error))

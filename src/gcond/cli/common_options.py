@@ -15,6 +15,7 @@ from cyclopts import CoercionError, Group, Parameter, Token
 from gcond.cli.output import Voice
 from gcond.errors import GcondError
 from gcond.graph import Setting
+from gcond.graph.feature_kinds import MEANINGS, FeatureChoice
 
 if TYPE_CHECKING:
     from gcond.condensed import CondensedGraph
@@ -71,7 +72,15 @@ class Common:
         reuse_memory()
         return Voice(json=self.json, quiet=self.quiet)
 
-    def load(self, source: str, voice: Voice, *, setting: Setting | None = None, directed: bool = False) -> SourceGraph:
+    def load(
+        self,
+        source: str,
+        voice: Voice,
+        *,
+        setting: Setting | None = None,
+        directed: bool = False,
+        features: FeatureChoice | None = None,
+    ) -> SourceGraph:
         """The source graph called ``source``; what was repaired on the way is said.
 
         A random split always comes from seed 0, so that the seeds of a method and of its evaluation
@@ -79,9 +88,8 @@ class Common:
         """
         from gcond.data import load
 
-        graph = load(source, setting=setting, data_dir=self.data, directed=directed)
-        for note in graph.notes:
-            voice.note(f"{graph.name}: {note}")
+        graph = load(source, setting=setting, data_dir=self.data, directed=directed, features=features)
+        say_notes(graph, voice)
         return graph
 
     def load_origin(
@@ -92,19 +100,27 @@ class Common:
         *,
         setting: Setting | None = None,
         directed: bool = False,
+        features: FeatureChoice | None = None,
     ) -> tuple[SourceGraph, bool]:
         """The graph ``source`` as ``small`` was made from it, and whether it is that very graph; if not, it is said."""
+        from gcond.condensed.origin import load_origin, transform_difference
+
         made = small.provenance
-        if made is None:
-            return self.load(source, voice, setting=setting, directed=directed), False
-        graph = self.load(source, voice, setting=setting or made.setting, directed=directed or made.directed)
-        same = made.source.get("sha256") == graph.sha256
-        if not same:
+        graph = load_origin(made, source, setting=setting, directed=directed, features=features, data_dir=self.data)
+        say_notes(graph, voice)
+        same = made is not None and made.source.get("sha256") == graph.sha256
+        if made is not None and not same:
             voice.warn(
                 f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
-                "its tensors, its split or its setting differ"
+                + (transform_difference(made, graph) or "its tensors, its split or its setting differ")
             )
         return graph, same
+
+
+def say_notes(graph: SourceGraph, voice: Voice) -> None:
+    """What was decided or repaired when the graph was read."""
+    for note in graph.notes:
+        voice.note(f"{graph.name}: {note}")
 
 
 DEFAULTS = Common()
@@ -115,6 +131,14 @@ SettingOption = Annotated[
     Parameter(help="How the graph is used; the data set's own way if not given."),
 ]
 DirectedOption = Annotated[bool, flag("Keep one-way edges one-way.")]
+FeaturesOption = Annotated[
+    FeatureChoice | None,
+    Parameter(
+        help="The transform of the features; if not given, the data set's own, and auto for a folder or .npz of yours: "
+        + "; ".join(f"{kind}, {meaning}" for kind, meaning in MEANINGS.items())
+        + "."
+    ),
+]
 SetOption = Annotated[
     tuple[str, ...],
     Parameter(name="--set", consume_multiple=(1, None), negative=(), show_default=False, metavar="KEY=VALUE"),

@@ -15,6 +15,7 @@ from gcond.cli.common_options import (
     DEFAULTS,
     Common,
     DirectedOption,
+    FeaturesOption,
     SetOption,
     SettingOption,
     Source,
@@ -54,6 +55,7 @@ def command(
     train: Annotated[SetOption, Parameter(name="--train", help="Settings of the training, such as epochs=200.")] = (),
     setting: SettingOption = None,
     directed: DirectedOption = False,
+    features: FeaturesOption = None,
     work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
 ) -> None:
@@ -76,7 +78,7 @@ def command(
     settings.build(Recipe, training, "the training recipe")
     ratios, sizes = asked_budgets(ratio, nodes)
     with work.open(common.threads) as engine:
-        graph = common.load(source, voice, setting=setting, directed=directed)
+        graph = common.load(source, voice, setting=setting, directed=directed, features=features)
         folder = out or Path(f"{file_stem(graph)}-comparison")
         if not work.so_far:
             make_folder(folder)

@@ -12,6 +12,7 @@ from gcond.cli.common_options import (
     DEFAULTS,
     Common,
     DirectedOption,
+    FeaturesOption,
     SetOption,
     SettingOption,
     Source,
@@ -43,6 +44,7 @@ def command(
     set_: Annotated[SetOption, Parameter(help="Settings of the method; they go before the recipe's.")] = (),
     setting: SettingOption = None,
     directed: DirectedOption = False,
+    features: FeaturesOption = None,
     force: Annotated[bool, flag("Replace the file, and a checkpoint, if there is one.")] = False,
     watching: Watching = NOT_WATCHING,
     common: Common = DEFAULTS,
@@ -73,7 +75,7 @@ def command(
 
     if out is not None:
         check(out)
-    graph = common.load(source, voice, setting=setting, directed=directed)
+    graph = common.load(source, voice, setting=setting, directed=directed, features=features)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
     if ratio is not None and (asked := round(parse_ratio(ratio) * graph.budget_population)) > budget.nodes:
         voice.note(

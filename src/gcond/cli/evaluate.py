@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments
-from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, SetOption, SettingOption, whole_number
+from gcond.cli.common_options import (
+    DEFAULTS,
+    Common,
+    DirectedOption,
+    FeaturesOption,
+    SetOption,
+    SettingOption,
+    whole_number,
+)
 from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
 from gcond.reports.score_changes import changed
@@ -41,6 +49,7 @@ def command(
     ] = None,
     setting: SettingOption = None,
     directed: DirectedOption = False,
+    features: FeaturesOption = None,
     record: Annotated[bool, Parameter(help="Write the scores into the condensed file.")] = True,
     work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
@@ -68,9 +77,9 @@ def command(
 
     small = _load_condensed(condensed) if condensed is not None else None
     if small is None:
-        source = common.load(str(whole), voice, setting=setting, directed=directed)
+        source = common.load(str(whole), voice, setting=setting, directed=directed, features=features)
     else:
-        source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed)
+        source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed, features=features)
         record = record and _can_record(small, same, voice)
 
     from gcond.evaluation.evaluate import evaluate

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments
-from gcond.cli.common_options import DEFAULTS, Common, SetOption, check_new_file, flag, whole_number
+from gcond.cli.common_options import DEFAULTS, Common, SetOption, check_new_file, flag, say_notes, whole_number
 from gcond.cli.learning_options import NOT_WATCHING, Watching, tell_written
 
 
@@ -33,6 +33,7 @@ def command(
     """
     voice = common.start()
     from gcond.condensed import CondensedGraph
+    from gcond.condensed.origin import load_origin
     from gcond.methods.grow import grow, growable
     from gcond.reports.tables import seconds
 
@@ -43,7 +44,8 @@ def command(
     out = out or Path(f"{condensed.stem}-grown-{nodes}.safetensors")
     check_new_file(out, on, force)
     watching.check_place(out, force)
-    graph = common.load(on, voice, setting=made.setting, directed=made.directed)
+    graph = load_origin(made, on, data_dir=common.data)
+    say_notes(graph, voice)
     with watching.session(out, voice, made.method) as callbacks:
         grown = grow(
             small,

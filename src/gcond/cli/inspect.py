@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, SettingOption
+from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, FeaturesOption, SettingOption
 from gcond.cli.learning_options import learned_facts, structure_facts
 from gcond.errors import GcondError
 from gcond.reports.score_changes import changed
@@ -28,6 +28,7 @@ def command(
     on: Annotated[str | None, Parameter(help="The source graph, to compare with.")] = None,
     setting: SettingOption = None,
     directed: DirectedOption = False,
+    features: FeaturesOption = None,
     common: Common = DEFAULTS,
 ) -> None:
     """Say what a file holds, where it comes from and how well it did."""
@@ -36,8 +37,9 @@ def command(
     from gcond.graph import SourceGraph
     from gcond.runtime.tensor_file import read_metadata_kind
 
-    if on is None and (setting is not None or directed):
-        option = "--directed" if setting is None else "--setting"
+    given = {"--setting": setting is not None, "--directed": directed, "--features": features is not None}
+    if on is None and any(given.values()):
+        option = next(option for option, is_given in given.items() if is_given)
         raise GcondError(f"{option} says how to read the graph to compare with: add --on SOURCE")
     if read_metadata_kind(file) == "source":
         if on is not None:
@@ -47,7 +49,7 @@ def command(
     condensed = CondensedGraph.load(file)
     source = None
     if on is not None:
-        source, _ = common.load_origin(condensed, on, voice, setting=setting, directed=directed)
+        source, _ = common.load_origin(condensed, on, voice, setting=setting, directed=directed, features=features)
     _show_condensed(file, condensed, source, voice)
 
 

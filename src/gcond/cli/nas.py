@@ -12,6 +12,7 @@ from gcond.cli.common_options import (
     DEFAULTS,
     Common,
     DirectedOption,
+    FeaturesOption,
     SetOption,
     SettingOption,
     can_draw,
@@ -53,6 +54,7 @@ def command(
     ] = None,
     setting: SettingOption = None,
     directed: DirectedOption = False,
+    features: FeaturesOption = None,
     work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
 ) -> None:
@@ -79,7 +81,7 @@ def command(
     out = out or Path(f"{condensed.stem}-nas")
     _check_folder(out)
     small = CondensedGraph.load(condensed)
-    source, _ = common.load_origin(small, on, voice, setting=setting, directed=directed)
+    source, _ = common.load_origin(small, on, voice, setting=setting, directed=directed, features=features)
     RunFolder(out).check_source(source)
     with work.open(common.threads) as worker:
         if not work.so_far:

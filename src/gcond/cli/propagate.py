@@ -8,7 +8,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, Source, check_new_file, flag, whole_number
+from gcond.cli.common_options import (
+    DEFAULTS,
+    Common,
+    DirectedOption,
+    FeaturesOption,
+    Source,
+    check_new_file,
+    flag,
+    whole_number,
+)
 
 
 def command(
@@ -19,6 +28,7 @@ def command(
     out: Annotated[Path, Parameter(alias="-o", help="The .npy file to write.")],
     memory: Annotated[str | None, Parameter(help="Memory that may be used at most, such as 500MB.")] = None,
     directed: DirectedOption = False,
+    features: FeaturesOption = None,
     force: Annotated[bool, flag("Replace the file if it exists.")] = False,
     common: Common = DEFAULTS,
 ) -> None:
@@ -36,7 +46,7 @@ def command(
     settings.whole_number(hops, "hops", least=0)
     limit = parse_bytes(memory) if memory is not None else None
     check_new_file(out, source, force)
-    graph = common.load(source, voice, directed=directed)
+    graph = common.load(source, voice, directed=directed, features=features)
     start = time.perf_counter()
     with voice.progress("propagating") as tick:
         result = propagate(

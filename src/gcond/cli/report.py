@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from gcond.cli.common_options import DEFAULTS, Common
+from gcond.cli.common_options import DEFAULTS, Common, say_notes
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -62,10 +62,12 @@ def _check_out(out: Path, runs: list[Path]) -> None:
 
 def _source(runs: list[PageRun], on: str, common: Common, voice: Voice) -> SourceGraph:
     """The graph ``on`` as the first run read it; if it is no run's source, it is said."""
+    from gcond.condensed.origin import load_origin
+
     shown = [each.graph for run in runs for each in run.graphs]
     made = next((graph.provenance for graph in shown if graph.provenance is not None), None)
-    setting, directed = (made.setting, made.directed) if made is not None else (None, False)
-    graph = common.load(on, voice, setting=setting, directed=directed)
+    graph = load_origin(made, on, data_dir=common.data)
+    say_notes(graph, voice)
     if not any(run.source.sha256 in ("", graph.sha256) for run in runs):
         voice.warn(f"no run is of '{graph.name}' as it is now, so the page shows nothing of it")
     return graph

@@ -15,26 +15,26 @@ from gcond.data.npz_archive import Archive, edges_of
 from gcond.data.splits import Split, per_class
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
-from gcond.graph.features import row_normalise
 from gcond.graph.source_graph import PARTS
 from gcond.graph.validation import class_ids
 from gcond.linalg.sparse import Matrix, SparseMatrix
 
 
 def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
-    """A named set: presence of a word instead of its count as PyG reads it, row-normalised, with a drawn split."""
+    """A named set: presence of a word instead of its count, as PyG reads it; row-normalised by default."""
     ((name, content),) = files.items()
     archive = Archive(content, name)
     x = _attributes(archive)
     assert isinstance(x, SparseMatrix)  # the checksum says so
-    present, transform = row_normalise(x.with_values((x.values > 0).float(), symmetric=False))
+    present = x.with_values((x.values > 0).float(), symmetric=False)
     y = class_ids(archive.tensor("labels"))
     edge_index = edges_of(_adjacency(archive))
-    return request.build(per_class(y, request.seed), x=present, edge_index=edge_index, y=y, transform=transform)
+    split = per_class(y, request.seed)
+    return request.build(split, usual="row-normalise", x=present, edge_index=edge_index, y=y)
 
 
 def load_file(path: Path, request: Request) -> SourceGraph:
-    """A person's own file; features are used as they are."""
+    """A person's own file; without attributes it gets structural features."""
     archive = Archive(path, str(path))
     if "node_features" in archive:
         from gcond.data import heterophilous
@@ -47,10 +47,12 @@ def load_file(path: Path, request: Request) -> SourceGraph:
     return request.build(split, x=_attributes(archive), edge_index=edge_index, edge_weight=weight, y=y)
 
 
-def _attributes(archive: Archive) -> Matrix:
-    """``attr_matrix``, or else the CSR matrix, in which repeated entries are summed, as SciPy does."""
+def _attributes(archive: Archive) -> Matrix | None:
+    """``attr_matrix``, or the CSR matrix, in which repeated entries are summed, as SciPy does, or None."""
     if "attr_matrix" in archive:
         return archive.tensor("attr_matrix").float()
+    if not any(f"attr_{part}" in archive for part in ("data", "indices", "indptr", "shape")):
+        return None
     return SparseMatrix.from_scipy(archive.csr("attr_").to_scipy().sorted_indices())
 
 

@@ -21,7 +21,6 @@ from gcond.data.size_check import require_memory
 from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
-from gcond.graph.features import standardise
 
 ROLES = {"train": "tr", "val": "va", "test": "te"}
 BLOCK = 16384
@@ -37,9 +36,8 @@ def load(folder: Path, request: Request) -> SourceGraph:
     edge_index = _edges(folder / "adj_full.npz", n)
     if len(parts["train"]) == 0:
         raise GcondError(f"'{folder / 'role.json'}' lists no training node under 'tr'")
-    x, transform = standardise(x, parts["train"])
     split = Split(**parts, note="the split is the file's own")
-    return request.build(split, default="inductive", x=x, edge_index=edge_index, y=y, transform=transform)
+    return request.build(split, default="inductive", usual="standardise", x=x, edge_index=edge_index, y=y)
 
 
 def _features(path: Path) -> Tensor:

@@ -12,16 +12,17 @@ from gcond.data.npz_archive import Archive
 from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
+from gcond.graph.feature_kinds import FeatureChoice
 from gcond.graph.source_graph import PARTS
 
 
 def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
-    """A named set, with its features untouched."""
+    """A named set, with its features untouched by default."""
     ((name, content),) = files.items()
-    return assemble(Archive(content, name), request)
+    return assemble(Archive(content, name), request, usual="none")
 
 
-def assemble(archive: Archive, request: Request) -> SourceGraph:
+def assemble(archive: Archive, request: Request, usual: FeatureChoice = "auto") -> SourceGraph:
     """The graph; of the S published splits (``train_masks`` bool [S, N], …) the one numbered ``seed`` mod S."""
     kept = [f"{part}_masks" for part in PARTS]
     x, y, edges, *masks = archive.read(["node_features", "node_labels", "edges", *kept], whole=["edges"]).values()
@@ -32,4 +33,4 @@ def assemble(archive: Archive, request: Request) -> SourceGraph:
     number = request.seed % len(masks[0])
     note = f"the split is number {number} of the {len(masks[0])} published ones (seed {request.seed})"
     train, val, test = (mask[number] for mask in masks)
-    return request.build(Split(train, val, test, note), x=x.float(), edge_index=edges.T, y=y)
+    return request.build(Split(train, val, test, note), usual=usual, x=x.float(), edge_index=edges.T, y=y)

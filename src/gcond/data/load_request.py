@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gcond.graph import Setting
+from gcond.graph.feature_kinds import FeatureChoice
 
 if TYPE_CHECKING:
     from gcond.data.splits import Split
     from gcond.graph import SourceGraph
+    from gcond.graph.features import FeatureTransform
+    from gcond.linalg.sparse import Matrix
 
 
 @dataclass(frozen=True)
@@ -23,15 +26,32 @@ class Request:
     directed: bool = False
     seed: int = 0
     """Of the split where the source has none, and of the graph where it is made up."""
+    features: FeatureChoice | FeatureTransform | None = None
+    """The transform of the features; ``None`` takes the source's own."""
 
     def build(
-        self, split: Split, *, default: Setting = "transductive", notes: tuple[str, ...] = (), **graph: Any
+        self,
+        split: Split,
+        *,
+        x: Matrix | None,
+        usual: FeatureChoice = "auto",
+        default: Setting = "transductive",
+        notes: tuple[str, ...] = (),
+        **graph: Any,
     ) -> SourceGraph:
-        """The graph of what a file holds, handed over, with its split; ``default`` is the source's own setting."""
-        from gcond.graph import SourceGraph
+        """The graph of what a file holds, handed over, with its split.
 
-        return SourceGraph.build(
+        ``x`` are the features as the file has them; ``usual`` and ``default`` are the source's own transform and
+        setting.
+        """
+        from gcond.graph import SourceGraph
+        from gcond.graph import validation as checks
+        from gcond.graph.feature_treatment import treated
+
+        raw = checks.features(x, copy=False) if x is not None else None
+        built = SourceGraph.build(
             name=self.name,
+            x=raw,
             setting=self.setting or default,
             directed=self.directed,
             copy=False,
@@ -41,3 +61,4 @@ class Request:
             notes=(split.note, *notes),
             **graph,
         )
+        return treated(built, self.features or usual, raw)

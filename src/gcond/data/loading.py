@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from copy import copy
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,14 @@ from gcond.data.load_request import Request
 from gcond.data.mirrors import fetch
 from gcond.errors import GcondError
 from gcond.graph import Setting
+from gcond.graph.feature_kinds import CHOICES, FeatureChoice
 from gcond.graph.learning_setting import SETTINGS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from gcond.graph import SourceGraph
+    from gcond.graph.features import FeatureTransform
 
 SYNTHETIC = "synthetic:"
 FORMS = (
@@ -36,6 +39,7 @@ def load(
     data_dir: str | Path | None = None,
     seed: int = 0,
     directed: bool = False,
+    features: FeatureChoice | FeatureTransform | None = None,
 ) -> SourceGraph:
     """Load a graph and validate it.
 
@@ -43,20 +47,26 @@ def load(
     (``synthetic:small,nodes=5000``); a path to a folder of tables, a GraphSAINT or OGB folder, an ``.npz``
     or a ``.safetensors`` that gcond wrote; or a PyG ``Data``, with all three masks or none. ``setting``
     overrides the source's own. ``data_dir`` is where raw files of named sets lie (else ``$GCOND_DATA``).
-    ``seed`` draws the split where the source has none and the whole graph where it is made up. ``directed``
-    keeps one-way edges one-way. What was decided or repaired on the way is said in the ``notes`` of the graph.
+    ``features`` is a kind of transform by name (``unit-rows``, ``tf-idf``, …), applied to the features as the source
+    has them; ``"auto"``, the kind on which a small network validates best; or a :class:`FeatureTransform` with its
+    statistics. By default a named set keeps its own, so that figures compare; a folder of tables and an ``.npz`` get
+    ``"auto"``; and what gcond wrote, a ``SourceGraph`` and a ``Data`` stay as they are. A graph without features gets
+    structural ones. ``seed`` draws the split where the source has none and the whole graph where it is made up.
+    ``directed`` keeps one-way edges one-way. What was decided or repaired on the way is said in the ``notes`` of the
+    graph.
     """
     if setting is not None and setting not in SETTINGS:
         raise GcondError(f"unknown setting '{setting}'{suggest(setting, SETTINGS)}: choose {' or '.join(SETTINGS)}")
     if not isinstance(directed, bool):
         raise GcondError(f"directed={directed!r} is not usable: it must be True or False")
+    check_features(features)
     seed = whole_number(seed, "seed")
     if not isinstance(source, str | os.PathLike):
-        return _from_object(source, setting, directed, seed)
+        return _from_object(source, Request("data", setting, directed, seed, features))
     text = os.fspath(source)
     if not text.strip():
         raise GcondError("the source is empty: give a name from `gcond datasets` or a path")
-    request = Request(name=text, setting=setting, directed=directed, seed=seed)
+    request = Request(text, setting, directed, seed, features)
     if text.startswith(SYNTHETIC):
         from gcond.data import synthetic_graphs
 
@@ -65,25 +75,45 @@ def load(
     if named is not None:
         reader = import_module(f"gcond.data.{named.reader}")
         what = fetch(named.raw, name=named.name, data_dir=data_dir) if named.raw else named.folder(data_dir)
-        graph: SourceGraph = reader.load(what, Request(named.name, setting or named.setting, directed, seed))
+        graph: SourceGraph = reader.load(what, replace(request, name=named.name, setting=setting or named.setting))
         return graph
     path = Path(text).expanduser()
     if path.exists():
         stem = path.resolve().name if path.is_dir() else path.stem
-        return _from_path(path, Request(stem, setting, directed, seed))
+        return _from_path(path, replace(request, name=stem))
     raise _no_such(text)
 
 
-def _from_object(source: Any, setting: Setting | None, directed: bool, seed: int) -> SourceGraph:
+def check_features(features: Any) -> None:
+    """Refuse what is neither a kind of transform, ``auto``, None, nor a transform."""
+    if features is None or (isinstance(features, str) and features in CHOICES):
+        return
+    if not isinstance(features, str):
+        from gcond.graph.features import FeatureTransform
+
+        if isinstance(features, FeatureTransform):
+            return
+    near = suggest(features, CHOICES) if isinstance(features, str) else ""
+    raise GcondError(f"unknown features '{features!s:.40}'{near}: choose one of {', '.join(CHOICES)}")
+
+
+def _from_object(source: Any, request: Request) -> SourceGraph:
     from gcond.graph import SourceGraph
+    from gcond.graph.feature_scale import scale_warning
+    from gcond.graph.feature_treatment import treated
 
     if isinstance(source, SourceGraph):
-        return _as_asked(source, setting, directed)
+        return _as_asked(source, request)
     if not hasattr(source, "edge_index") or not hasattr(source, "get"):
         kind = type(source).__name__
         raise GcondError(f"a {kind} is not a graph: give a name, a path, a PyG Data or a SourceGraph")
-    data, notes = _with_split(source, seed)
-    return SourceGraph.from_pyg(data, setting=setting or "transductive", directed=directed, notes=notes)
+    data, notes = _with_split(source, request.seed)
+    setting = request.setting or "transductive"
+    graph = SourceGraph.from_pyg(data, name=request.name, setting=setting, directed=request.directed, notes=notes)
+    if request.features is not None:
+        return treated(graph, request.features)
+    warned = scale_warning(graph.x)
+    return replace(graph, notes=(*graph.notes, warned)) if warned else graph
 
 
 def _with_split(data: Data, seed: int) -> tuple[Data, tuple[str, ...]]:
@@ -92,7 +122,7 @@ def _with_split(data: Data, seed: int) -> tuple[Data, tuple[str, ...]]:
     from gcond.graph import validation as checks
     from gcond.graph.source_graph import PARTS
 
-    incomplete = any(data.get(key) is None for key in ("x", "edge_index", "y"))
+    incomplete = any(data.get(key) is None for key in ("edge_index", "y"))
     if incomplete or any(data.get(f"{part}_mask") is not None for part in PARTS):
         return data, ()  # to be used, or refused, as it is
     y = checks.class_ids(data.y)
@@ -146,13 +176,17 @@ def _from_safetensors(path: Path, request: Request) -> SourceGraph:
             "give the name or path of the graph it was made from"
         )
     require_memory(2 * path.stat().st_size, f"'{path}'")
-    return _as_asked(SourceGraph.load(path), request.setting, request.directed)
+    return _as_asked(SourceGraph.load(path), request)
 
 
-def _as_asked(graph: SourceGraph, setting: Setting | None, directed: bool) -> SourceGraph:
-    if directed and not graph.directed:
+def _as_asked(graph: SourceGraph, request: Request) -> SourceGraph:
+    from gcond.graph.feature_treatment import treated
+
+    if request.directed and not graph.directed:
         raise GcondError(f"the graph '{graph.name}' was already made undirected: load its raw data with directed=True")
-    return graph if setting in (None, graph.setting) else graph.with_setting(setting)
+    if request.setting not in (None, graph.setting):
+        graph = graph.with_setting(request.setting)
+    return graph if request.features is None else treated(graph, request.features)
 
 
 def _no_such(text: str) -> GcondError:

@@ -22,7 +22,6 @@ from gcond.data.size_check import require_memory
 from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
-from gcond.graph.features import standardise
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,7 +30,7 @@ LONGEST_LINE = 2**20
 
 
 def load(folder: Path, request: Request) -> SourceGraph:
-    """Standardised by the training nodes; the split is OGB's own."""
+    """Standardised by the training nodes by default; the split is OGB's own."""
     y = _integers(folder / "raw" / "node-label.csv.gz", 1)[0]
     splits = sorted(path.parent for path in (folder / "split").glob("*/train.csv.gz"))
     if len(splits) != 1:
@@ -42,10 +41,10 @@ def load(folder: Path, request: Request) -> SourceGraph:
         if len(ids) == 0 or int(ids.min()) < 0 or int(ids.max()) >= len(y):
             raise GcondError(f"'{splits[0] / names[part]}.csv.gz' must list node ids from 0 to {len(y) - 1}")
     edge_index = _integers(folder / "raw" / "edge.csv.gz", 2)
-    x, transform = standardise(_features(folder / "raw" / "node-feat.csv.gz", len(y)), parts["train"])
+    x = _features(folder / "raw" / "node-feat.csv.gz", len(y))
     split = Split(**parts, note=f"the split is OGB's own, by {splits[0].name}")
     listed = edge_index.shape[1]  # OGB lists an edge once; its reverse is added on reading
-    return request.build(split, x=x, edge_index=edge_index, y=y, transform=transform, listed_edges=listed)
+    return request.build(split, usual="standardise", x=x, edge_index=edge_index, y=y, listed_edges=listed)
 
 
 def _integers(path: Path, columns: int) -> Tensor:

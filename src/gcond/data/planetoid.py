@@ -15,7 +15,6 @@ import torch
 from gcond.data.load_request import Request
 from gcond.data.splits import Split
 from gcond.graph import SourceGraph
-from gcond.graph.features import row_normalise
 from gcond.linalg.sparse import SparseMatrix
 
 VALIDATION = 500
@@ -48,9 +47,9 @@ class NumbersOnly(pickle.Unpickler):
 
 
 def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
-    """The graph of one set, row-normalised: ``allx`` first, then the test rows at the ids that ``test.index`` lists.
+    """The graph of one set: ``allx`` first, then the test rows at the ids that ``test.index`` lists.
 
-    ``files`` are ``ind.NAME.x`` and so on, each checked by its sha256 before.
+    It is row-normalised by default. ``files`` are ``ind.NAME.x`` and so on, each checked by its sha256 before.
 
     CiteSeer lists fewer test ids than it has nodes after ``allx``: the isolated ones in the gaps get
     zero features and class 0, and are in no part of the split.
@@ -77,7 +76,6 @@ def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
     classes = np.concatenate([parts["ally"], parts["ty"]]).argmax(1)
     y = np.where(present, classes[origin], 0)
 
-    features, transform = row_normalise(SparseMatrix.from_scipy(selector @ x))
     adjacency: Mapping[int, list[int]] = parts["graph"]
     lengths = [len(neighbours) for neighbours in adjacency.values()]
     source = np.repeat(np.fromiter(adjacency, np.int64, len(adjacency)), lengths)
@@ -85,10 +83,10 @@ def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
     val = torch.arange(train, train + VALIDATION)
     return request.build(
         Split(torch.arange(train), val, torch.from_numpy(test), "the split is the public one"),
-        x=features,
+        usual="row-normalise",
+        x=SparseMatrix.from_scipy(selector @ x),
         edge_index=torch.from_numpy(np.stack([source, target])),
         y=torch.from_numpy(y),
-        transform=transform,
         listed_edges=len(target) // 2,  # both ends list an edge; papers count these, repeats and self-loops included
     )
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from gcond.graph import SourceGraph
-    from gcond.graph.features import FeatureTransform
     from gcond.linalg.sparse import Matrix
 
 BLOCK = 8192
@@ -146,15 +145,14 @@ def load(text: str, request: Request) -> SourceGraph:
     y = _classes(spec, _stream(request.seed, "classes"))
     train, val, test = map(torch.from_numpy, _split(spec, y, _stream(request.seed, "split")))
     edge_index = _edges(spec, y, _stream(request.seed, "edges"))
-    x, transform = _features(spec, y, request.seed)
     return request.build(
         Split(train, val, test, f"the graph is made up, with seed {request.seed}"),
         default=spec.setting,
-        x=x,
+        usual="row-normalise" if spec.kind == "words" else "none",
+        x=_features(spec, y, request.seed),
         edge_index=edge_index,
         y=torch.from_numpy(y).long(),
         num_classes=spec.classes,
-        transform=transform,
     )
 
 
@@ -255,12 +253,10 @@ def _distinct(
     return keys
 
 
-def _features(spec: Synthetic, y: np.ndarray, seed: int) -> tuple[Matrix, FeatureTransform]:
-    from gcond.graph.features import FeatureTransform, row_normalise
-
+def _features(spec: Synthetic, y: np.ndarray, seed: int) -> Matrix:
     if spec.kind == "words":
-        return row_normalise(_bag_of_words(spec, y, _stream(seed, "words")))
-    return _clouds(spec, y, seed), FeatureTransform()
+        return _bag_of_words(spec, y, _stream(seed, "words"))
+    return _clouds(spec, y, seed)
 
 
 def _clouds(spec: Synthetic, y: np.ndarray, seed: int) -> Tensor:

@@ -2,7 +2,8 @@
 
 Nodes: an optional ``id`` (whole numbers or text, each once; without it a node's id is its row number from
 0), ``label`` (whole number or text; only an empty one is unlabelled), an optional ``split`` (train, val, test or
-empty), and features: every other column, all numeric, or in Parquet one column of equally long lists.
+empty), and features: every other column, all numeric, or in Parquet one column of equally long lists; without any,
+the graph gets structural features.
 Edges: ``source``, ``target``, and an optional ``weight``.
 """
 
@@ -40,7 +41,7 @@ def holds_tables(folder: Path) -> bool:
 
 
 def load(folder: Path, request: Request) -> SourceGraph:
-    """Read and check both tables; features are used as they are."""
+    """Read and check both tables."""
     import pyarrow as pa
 
     try:
@@ -55,7 +56,7 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
         raise GcondError(f"'{nodes.file}' has no rows: there must be at least one node")
     edges = read_table(_find(folder, "edges"))
     y, class_names, label_notes = _labels(nodes)
-    x, feature_note = _features(nodes)
+    x, feature_notes = _features(nodes)
     split = _split(nodes) if "split" in nodes else per_class(y, request.seed, class_names)
     extra = [name for name in edges.data.column_names if name not in EDGE_COLUMNS]
     ignored = (f"not used of the edges: {_columns(extra)}",) if extra else ()
@@ -66,7 +67,7 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
         edge_weight=edges.numbers("weight") if "weight" in edges else None,
         y=y,
         class_names=class_names,
-        notes=(feature_note, *label_notes, *ignored),
+        notes=(*feature_notes, *label_notes, *ignored),
     )
 
 
@@ -83,13 +84,13 @@ def _columns(names: Sequence[str], what: str = "column") -> str:
     return f"{len(names)} {what}{'' if len(names) == 1 else 's'}: {shown}"
 
 
-def _features(nodes: Table) -> tuple[Tensor, str]:
-    """float32 [N, d], and a note on which columns they are."""
+def _features(nodes: Table) -> tuple[Tensor | None, tuple[str, ...]]:
+    """float32 [N, d], or None where there are none, and notes on which columns they are."""
     import pyarrow as pa
 
     names = [name for name in nodes.data.column_names if name not in NODE_COLUMNS]
     if not names:
-        raise GcondError(f"'{nodes.file}' has no feature column: add numeric columns beside {', '.join(NODE_COLUMNS)}")
+        return None, ()
     if masks := [name for name in names if name.strip().lower() in MASK_COLUMNS]:
         raise GcondError(
             f"the column '{masks[0]}' of '{nodes.file}' looks like a split and not like a feature: "
@@ -100,14 +101,14 @@ def _features(nodes: Table) -> tuple[Tensor, str]:
         raise GcondError(f"'{nodes.file}' has the list column '{lists[0]}' beside other features: use one or the other")
     if lists:
         x = _list_features(nodes, lists[0])
-        return x, f"{_columns(lists, 'feature column')} (lists of {x.shape[1]})"
+        return x, (f"{_columns(lists, 'feature column')} (lists of {x.shape[1]})",)
     require_memory(4 * nodes.data.num_rows * len(names), f"'{nodes.file}'")
     x = torch.empty(nodes.data.num_rows, len(names))
     for at, name in enumerate(names):
         if pa.types.is_null(nodes.column(name).type):
             raise GcondError(f"the column '{name}' of '{nodes.file}' is empty: features must be numbers")
         x[:, at] = nodes.numbers(name)
-    return x, _columns(names, "feature column")
+    return x, (_columns(names, "feature column"),)
 
 
 def _is_list(kind: Any) -> bool:

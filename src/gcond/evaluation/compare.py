@@ -17,6 +17,7 @@ from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
 from gcond.evaluation.evaluate import asked_recipe, check_fit, check_one_number_of_threads, deviation
 from gcond.graph import SourceGraph, budget_for
+from gcond.graph.feature_kinds import FeatureChoice
 from gcond.jobs import ORIGINAL, Condensation, Runner, TrainingJob, training_seeds
 from gcond.methods import Method
 from gcond.methods import resolve as resolve_methods
@@ -31,6 +32,8 @@ from gcond.training import Recipe
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from gcond.graph.features import FeatureTransform
+
 # A difference that chance makes this often is held to be none.
 SIGNIFICANCE = 0.05
 
@@ -41,6 +44,7 @@ def compare(
     methods: str | Method | Sequence[str | Method] = "all",
     ratio: str | float | Sequence[str | float] = (),
     nodes: int | Sequence[int] = (),
+    features: FeatureChoice | FeatureTransform | None = None,
     models: str | Model | Sequence[str | Model] = "gcn",
     seeds: int = 5,
     runs: int = 10,
@@ -56,8 +60,9 @@ def compare(
     """Condense ``source`` by every method to every budget from ``seeds`` seeds, and train on each graph ``runs`` times.
 
     ``source`` is anything that :func:`gcond.load` takes; ``methods`` and ``models`` are names, ``"all"``, or objects
-    with settings of their own; budgets are given by ``ratio``, by ``nodes`` or by both, one or several. ``recipe`` and
-    settings of the training by name (``epochs=200``) override the models' own.
+    with settings of their own; budgets are given by ``ratio``, by ``nodes`` or by both, one or several. ``features``
+    is the transform of the features, as for :func:`gcond.load`. ``recipe`` and settings of the training by name
+    (``epochs=200``) override the models' own.
 
     All of it is kept in the run folder ``folder``: what is there already is not done again. ``engine`` does the work
     (:func:`gcond.open_engine`), by default the cores of this machine, whose jobs share ``threads`` CPU threads or
@@ -66,7 +71,7 @@ def compare(
     check_one_number_of_threads(engine, threads)
     seeds = settings.whole_number(seeds, "seeds", least=1)
     runs = settings.whole_number(runs, "runs", least=1)
-    source, kept = load(source), RunFolder(folder)
+    source, kept = load(source, features=features), RunFolder(folder)
     networks = [(model, asked_recipe(model, recipe, training)) for model in resolve_models(models)]
     ratios, sizes = _listed(ratio), _listed(nodes)
     budgets = [budget_for(source, ratio=share) for share in ratios] + [budget_for(source, nodes=n) for n in sizes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,10 +12,12 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from gcond.condensed import CondensedGraph, Score
+from gcond.condensed.origin import load_origin, transform_difference
 from gcond.config import settings
 from gcond.data import load
-from gcond.errors import GcondError
+from gcond.errors import GcondError, GcondWarning
 from gcond.graph import SourceGraph
+from gcond.graph.feature_kinds import FeatureChoice
 from gcond.jobs import ORIGINAL, Runner, TrainingJob
 from gcond.models import Model, resolve
 from gcond.results import RunFolder, Trial
@@ -28,11 +31,14 @@ from gcond.training import Recipe, recipe_for
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from gcond.graph.features import FeatureTransform
+
 
 def evaluate(
     graph: CondensedGraph | SourceGraph | str | Path,
     *,
     on: SourceGraph | Data | str | Path | None = None,
+    features: FeatureChoice | FeatureTransform | None = None,
     models: str | Model | Sequence[str | Model] = "gcn",
     runs: int = 10,
     seed: int = 0,
@@ -47,9 +53,9 @@ def evaluate(
     """Train each model ``runs`` times on ``graph`` and test it on the source graph ``on``.
 
     ``graph`` is a condensed graph or its file; a :class:`SourceGraph`, or what :func:`gcond.load` takes, is the
-    whole-graph reference and needs no ``on``. ``on`` is anything that :func:`gcond.load` takes, used in the setting,
-    and with the directions, that the condensed graph was made in. ``models`` are names, ``"all"``, or models of your
-    own.
+    whole-graph reference and needs no ``on``; ``features`` is its transform, as for :func:`gcond.load`. ``on`` is
+    anything that :func:`gcond.load` takes, used in the setting, with the directions and with the feature transform
+    that the condensed graph was made with. ``models`` are names, ``"all"``, or models of your own.
 
     The epoch is chosen by validation accuracy, and the test nodes are looked at once, with those weights. Run ``i``
     starts from seed ``seed + i`` and gives the same numbers whichever runs are done beside it. ``recipe`` and the
@@ -60,7 +66,7 @@ def evaluate(
     check_one_number_of_threads(engine, threads)
     runs = settings.whole_number(runs, "runs", least=1)
     seed = settings.whole_number(seed, "seed")
-    graph = trained_on(graph, on)
+    graph = trained_on(graph, on, features)
     source = source_of(graph, on)
     check_fit(graph, source)
     choose_device(device)
@@ -93,29 +99,39 @@ def working(engine: Engine | None, threads: int | None = None) -> Iterator[Engin
 
 
 def trained_on(
-    graph: CondensedGraph | SourceGraph | str | Path, on: SourceGraph | Data | str | Path | None = None
+    graph: CondensedGraph | SourceGraph | str | Path,
+    on: SourceGraph | Data | str | Path | None = None,
+    features: FeatureChoice | FeatureTransform | None = None,
 ) -> CondensedGraph | SourceGraph:
     """``graph`` itself, or what a path or name stands for: a condensed file, or without ``on`` a source graph."""
-    if isinstance(graph, CondensedGraph | SourceGraph):
-        return graph
-    if not isinstance(graph, str | Path):
+    if not isinstance(graph, CondensedGraph | SourceGraph | str | Path):
         kind = type(graph).__name__
         raise GcondError(f"a {kind} cannot be evaluated: give a CondensedGraph, or a SourceGraph for the reference")
-    if on is not None or read_metadata_kind(graph) == "condensed":
-        return CondensedGraph.load(graph)
-    return load(graph)
+    if isinstance(graph, str | Path) and (on is not None or read_metadata_kind(graph) == "condensed"):
+        graph = CondensedGraph.load(graph)
+    if isinstance(graph, str | Path):
+        return load(graph, features=features)
+    if features is None:
+        return graph
+    if isinstance(graph, SourceGraph):
+        return load(graph, features=features)
+    raise GcondError("features= is for a whole graph: a condensed one is tested on the features that it was made from")
 
 
 def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str | Path | None) -> SourceGraph:
-    """The graph that ``graph`` is tested on: ``on``, in the setting that ``graph`` was made in."""
-    if isinstance(on, SourceGraph):
-        return on
+    """The graph that ``graph`` is tested on: ``on``, read as it was for ``graph``."""
     if on is None:
         if isinstance(graph, SourceGraph):
             return graph
         raise GcondError("a condensed graph is tested on its source: give the source graph as on=")
-    made = graph if isinstance(graph, SourceGraph) else graph.provenance
-    return load(on) if made is None else load(on, setting=made.setting, directed=made.directed)
+    if isinstance(graph, CondensedGraph):
+        source, made = load_origin(graph.provenance, on), graph.provenance
+        if source is on and made is not None and (said := transform_difference(made, source)):
+            warnings.warn(f"'{source.name}' is not as this was made from it: {said}", GcondWarning, stacklevel=3)
+        return source
+    if isinstance(on, SourceGraph):
+        return on
+    return load(on, setting=graph.setting, directed=graph.directed, features=graph.transform)
 
 
 def asked_recipe(

@@ -19,6 +19,7 @@ from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
 from gcond.graph.learning_setting import SETTINGS, Setting
 from gcond.graph.statistics import Statistics, density, edge_homophily
+from gcond.graph.structural_features import structural_features
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
 
@@ -64,7 +65,7 @@ class SourceGraph:
         cls,
         *,
         name: str,
-        x: Matrix,
+        x: Matrix | None,
         edge_index: Tensor,
         y: Tensor,
         train: Tensor,
@@ -84,18 +85,21 @@ class SourceGraph:
 
         ``edge_index`` is int [2, E], sources above targets as in PyG; ``train``, ``val`` and ``test``
         are boolean masks [N] or node ids. Self-loops and duplicates are dropped, and a one-way edge
-        gets its reverse unless ``directed``; each such repair is said in ``notes``. The graph is a copy that
-        later changes to the tensors do not reach; without ``copy`` the caller hands ``x`` over, which may be
-        most of the memory.
+        gets its reverse unless ``directed``; each such repair is said in ``notes``. Without features (``x`` is None)
+        the graph gets structural ones. The graph is a copy that later changes to the tensors do not reach; without
+        ``copy`` the caller hands ``x`` over, which may be most of the memory.
         """
         if setting not in SETTINGS:
             raise GcondError(f"unknown setting '{setting}': choose transductive or inductive")
-        x = checks.features(x, copy=copy)
-        n = x.shape[0]
+        x = checks.features(x, copy=copy) if x is not None else None
+        n = x.shape[0] if x is not None else len(checks.class_ids(y))
         labels, classes = checks.labels(y, n, num_classes, class_names)
         parts = checks.masks({"train": train, "val": val, "test": test}, labels, classes, class_names)
         masks: dict[str, Any] = {f"{part}_mask": mask for part, mask in parts.items()}
         adjacency, repairs = checks.adjacency(edge_index, edge_weight, n, directed=directed)
+        if x is None:
+            x, transform = structural_features(adjacency, tuple(parts.values()), setting)
+            repairs += (f"there are no features, so {x.shape[1]} structural ones are made from the edges",)
         return cls(
             name=name,
             x=compact(x),
@@ -113,16 +117,16 @@ class SourceGraph:
 
     @classmethod
     def from_pyg(cls, data: Data, *, name: str = "data", **options: Any) -> SourceGraph:
-        """Read a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and the three masks; it is left untouched.
+        """Read a PyG ``Data`` with ``edge_index``, ``y``, the three masks and, as a rule, ``x``; it is left untouched.
 
         ``options`` are those of :meth:`build`, such as ``setting`` and ``directed``.
         """
-        if missing := [key for key in ("x", "edge_index", "y", *MASKS) if data.get(key) is None]:
-            raise GcondError(f"the PyG Data has no {', '.join(missing)}: it needs x, edge_index, y and the three masks")
+        if missing := [key for key in ("edge_index", "y", *MASKS) if data.get(key) is None]:
+            raise GcondError(f"the PyG Data has no {', '.join(missing)}: it needs edge_index, y and the three masks")
         parts = {part: data[f"{part}_mask"] for part in PARTS}
         weight = data.get("edge_weight")
         return cls.build(
-            name=name, x=data.x, edge_index=data.edge_index, edge_weight=weight, y=data.y, **parts, **options
+            name=name, x=data.get("x"), edge_index=data.edge_index, edge_weight=weight, y=data.y, **parts, **options
         )
 
     def to_pyg(self) -> Data:
@@ -229,8 +233,16 @@ class SourceGraph:
         )
 
     def with_setting(self, setting: Setting) -> SourceGraph:
-        """The same graph used transductively or inductively."""
-        return dataclasses.replace(self, setting=setting)
+        """The same graph used transductively or inductively; structural features are made anew."""
+        if setting == "inductive" and self.transform.kind in ("tf-idf", "unit-columns") and setting != self.setting:
+            raise GcondError(
+                f"the {self.transform.kind} features of '{self.name}' have statistics of all nodes, and in the "
+                "inductive setting only training nodes may count: load its raw data with setting='inductive'"
+            )
+        if self.transform.kind != "structural" or setting == self.setting:
+            return dataclasses.replace(self, setting=setting)
+        x, transform = structural_features(self.adjacency, tuple(map(self.mask, PARTS)), setting)
+        return dataclasses.replace(self, setting=setting, x=compact(x), transform=transform)
 
     @cached_property
     def sha256(self) -> str:

@@ -13,6 +13,7 @@ from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError
 from gcond.graph import Setting, SourceGraph, budget_for
+from gcond.graph.feature_kinds import FeatureChoice
 from gcond.matching.callback import Callback
 from gcond.methods import method_for
 from gcond.methods.method import Method
@@ -21,6 +22,8 @@ from gcond.runtime.threads import check_threads
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+    from gcond.graph.features import FeatureTransform
 
 DEFAULT_METHOD = "gcond"
 
@@ -34,6 +37,7 @@ def condense(
     seed: int = 0,
     setting: Setting | None = None,
     directed: bool = False,
+    features: FeatureChoice | FeatureTransform | None = None,
     device: str = "auto",
     threads: int | None = None,
     within: str | float | None = None,
@@ -50,8 +54,8 @@ def condense(
     before those of ``recipe``, a TOML file or the name of a recipe that comes with gcond, such as ``"cora"``. With a
     ``Method`` there must be neither. The same seed gives the same tensors.
 
-    ``setting`` and ``directed`` say how ``graph`` is read, as for :func:`gcond.load`. What was decided or repaired
-    there (a split that was drawn, one-way edges that got their reverse) is said as a ``UserWarning`` each; a
+    ``setting``, ``directed`` and ``features`` say how ``graph`` is read, as for :func:`gcond.load`. What was decided or
+    repaired there (a split that was drawn, one-way edges that got their reverse) is said as a ``UserWarning`` each; a
     ``SourceGraph`` has said it in its ``notes`` before.
 
     Methods that learn tell ``callbacks`` (:mod:`gcond.callbacks`) what happens. With ``checkpoint`` they write
@@ -71,7 +75,7 @@ def condense(
         raise GcondError("resume needs to know what from: give the file, for example checkpoint='run.checkpoint'")
     chosen = method_for(method, options, recipe)
     seed = settings.whole_number(seed, "seed")
-    source = load(graph, setting=setting, directed=directed)
+    source = load(graph, setting=setting, directed=directed, features=features)
     for note in () if isinstance(graph, SourceGraph) else source.notes:  # who did the loading has them already
         warnings.warn(f"{source.name}: {note}", UserWarning, stacklevel=2)
     budget = budget_for(source, ratio=ratio, nodes=nodes)

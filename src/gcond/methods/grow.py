@@ -17,8 +17,8 @@ from torch import Tensor
 from gcond import methods
 from gcond.callbacks import Deadline
 from gcond.condensed import CondensedGraph, Provenance, Task
+from gcond.condensed.origin import load_origin, transform_difference
 from gcond.config import settings
-from gcond.data import load
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph, budget_for
 from gcond.graph.budget import nodes_per_class
@@ -201,11 +201,12 @@ def _join(small: CondensedGraph, grown: CondensedGraph) -> CondensedGraph:
 
 
 def _origin(made: Provenance, on: SourceGraph | Data | str | Path) -> SourceGraph:
-    graph = on if isinstance(on, SourceGraph) else load(on, setting=made.setting, directed=made.directed)
+    graph = load_origin(made, on)
     if graph.sha256 != made.source.get("sha256"):
         raise GcondError(
             f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
-            "its tensors, its split or its setting differ, and growing needs the same"
+            f"{transform_difference(made, graph) or 'its tensors, its split or its setting differ'}, "
+            "and growing needs the same"
         )
     if graph.directed != made.directed:
         now, then = ("directed" if each else "undirected" for each in (graph.directed, made.directed))

@@ -1,0 +1,52 @@
+"""The source graph of a condensed one, read as it was when the condensed graph was made from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gcond.condensed.provenance import Provenance
+from gcond.data import load
+from gcond.graph import Setting, SourceGraph
+from gcond.graph.feature_kinds import FeatureChoice
+from gcond.graph.features import FeatureTransform
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def load_origin(
+    made: Provenance | None,
+    on: SourceGraph | Data | str | Path,
+    *,
+    setting: Setting | None = None,
+    directed: bool = False,
+    features: FeatureChoice | FeatureTransform | None = None,
+    data_dir: str | Path | None = None,
+) -> SourceGraph:
+    """``on`` in the setting, with the directions and with the feature transform that ``made`` says.
+
+    The transform is applied with the statistics that were recorded, and not fitted anew. What is given goes before what
+    ``made`` says. A graph that is in memory already is used as it is, and so are features that gcond transformed before
+    it wrote them to a file.
+    """
+    if isinstance(on, SourceGraph):
+        return on
+    if made is None:
+        return load(on, setting=setting, directed=directed, features=features, data_dir=data_dir)
+    setting, directed = setting or made.setting, directed or made.directed
+    if features is None:
+        features = FeatureTransform.from_json(made.transform)
+        if isinstance(on, str | Path) and Path(on).suffix == ".safetensors":
+            graph = load(on, setting=setting, directed=directed)
+            return load(graph, features=features) if graph.transform.kind == "none" else graph
+    return load(on, setting=setting, directed=directed, features=features, data_dir=data_dir)
+
+
+def transform_difference(made: Provenance, graph: SourceGraph) -> str:
+    """A sentence where the features of ``graph`` were transformed otherwise than ``made`` says, else nothing."""
+    then, now = FeatureTransform.from_json(made.transform), graph.transform
+    if then == now:
+        return ""
+    words = f"{then.kind} with other statistics" if then.kind == now.kind else then.kind
+    return f"its features are {now.kind}, and those it was made from were {words}"

@@ -1,0 +1,202 @@
+"""The choice of a feature transform by validation accuracy.
+
+What decides is how a network trained by the usual recipe does on the features, and that depends on their scale: Adam
+moves a weight by its rate at most, and weight decay pulls it back, so features that are too small are never fitted.
+The judge is therefore not a closed form, which is blind to scale, but a narrow network with the recipe's rate, decay
+and start, trained for a few steps on labelled rows of Â²X and scored on validation rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from gcond.graph.feature_kinds import FeatureKind
+from gcond.graph.features import FeatureTransform, fit_transform, has_negative
+from gcond.graph.labelled_view import LabelledView
+from gcond.linalg.adam import Adam
+from gcond.linalg.sparse import Matrix, SparseMatrix, take_rows
+from gcond.runtime.seeds import generator
+
+if TYPE_CHECKING:
+    from gcond.graph.source_graph import SourceGraph
+
+HIDDEN = 64
+STEPS = 150
+SCORED_EVERY = 10
+RATE, WEIGHT_DECAY = 0.01, 5e-4
+"""As in the recipe by which condensed graphs are evaluated."""
+
+ROWS = (1000, 300, 100)
+"""Labelled rows of each part that are looked at, at most: the first number whose propagation is within the limit."""
+PRODUCTS = 500_000_000
+"""Entries of Â that these rows read, times columns of X, at most."""
+DENSE_ENTRIES = 50_000_000
+"""Numbers in features that are mostly zero, up to which it is worth making them dense to standardise them."""
+
+NOISE = 2.0
+"""Standard deviations by which another transform must be better than the features as they are."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A transform that was chosen, and how all candidates did."""
+
+    transform: FeatureTransform
+    note: str
+    """One sentence for the graph's notes."""
+
+
+def choose_transform(graph: SourceGraph, raw: Matrix) -> Choice:
+    """The transform of ``raw``, the features of ``graph`` as they came, on which a network validates best.
+
+    The features stay as they are unless another transform is better by more than chance would have it: whoever
+    brings them knows them, and may have other uses for them. Test nodes are not looked at, and in the inductive setting
+    a network is trained on the training graph and scored on the validation graph.
+    """
+    if not bool(graph.val_mask.any()):
+        return Choice(
+            FeatureTransform(), "the features are used as they are: there are no validation nodes to choose by"
+        )
+    train, val = (_Rows.of(graph.view(part), raw) for part in ("train", "val"))
+    seen = None if graph.setting == "transductive" else graph.train_mask.nonzero().squeeze(1)
+    right: dict[FeatureKind, Tensor] = {}
+    found: dict[FeatureKind, FeatureTransform] = {}
+    for kind in candidates(raw):
+        found[kind] = fit_transform(kind, raw, seen=seen, train=graph.train_mask)
+        if kind == "unit-columns" and set(found[kind].scale) == {1.0}:
+            continue  # words that are there or not: it would do nothing
+        right[kind] = judge(
+            train.propagated(found[kind]), train.y, val.propagated(found[kind]), val.y, graph.num_classes
+        )
+    best = max(right, key=lambda kind: float(right[kind].mean()))  # the first of equals
+    chosen = best if _clearly_better(right[best], right["none"]) else "none"
+    return Choice(found[chosen], _sentence(chosen, right))
+
+
+def candidates(raw: Matrix) -> tuple[FeatureKind, ...]:
+    """The transforms that could suit such features, the features as they are first.
+
+    One that cannot be applied to some node is no candidate, whichever part that node is in.
+    """
+    kinds: list[FeatureKind] = ["none", "row-normalise", "unit-rows", "unit-columns"]
+    if not has_negative(raw):
+        kinds.append("tf-idf")
+    if not isinstance(raw, SparseMatrix) or raw.shape[0] * raw.shape[1] <= DENSE_ENTRIES:
+        kinds.append("standardise")
+    return tuple(kinds)
+
+
+def judge(train: Tensor, y: Tensor, val: Tensor, val_y: Tensor, classes: int) -> Tensor:
+    """Which validation rows are right, at the step that is best for all of them: float [v]."""
+    network = _Network(train.shape[1], classes, generator(0, "feature choice"))
+    best = torch.zeros(len(val_y))
+    for step in range(1, STEPS + 1):
+        network.step(train, y)
+        if step % SCORED_EVERY == 0:
+            right = (network.logits(val).argmax(1) == val_y).float()
+            best = right if right.sum() > best.sum() else best
+    return best
+
+
+class _Network:
+    """Two layers with a rectifier between, from Glorot's start, with gradients written out and Adam."""
+
+    def __init__(self, features: int, classes: int, stream: torch.Generator) -> None:
+        def glorot(rows: int, columns: int) -> Tensor:
+            bound = sqrt(6 / (rows + columns))
+            return torch.empty(rows, columns).uniform_(-bound, bound, generator=stream)
+
+        self.weights = {
+            "first": glorot(features, HIDDEN),
+            "first_bias": torch.zeros(HIDDEN),
+            "second": glorot(HIDDEN, classes),
+            "second_bias": torch.zeros(classes),
+        }
+        self._adam = Adam(self.weights, RATE, WEIGHT_DECAY)
+
+    def _hidden(self, rows: Tensor) -> Tensor:
+        return torch.addmm(self.weights["first_bias"], rows, self.weights["first"]).relu_()
+
+    def logits(self, rows: Tensor) -> Tensor:
+        return torch.addmm(self.weights["second_bias"], self._hidden(rows), self.weights["second"])
+
+    def step(self, rows: Tensor, y: Tensor) -> None:
+        hidden = self._hidden(rows)
+        wrong = torch.addmm(self.weights["second_bias"], hidden, self.weights["second"]).softmax(1)
+        wrong[torch.arange(len(y)), y] -= 1
+        wrong /= len(y)
+        back = (wrong @ self.weights["second"].mT) * (hidden > 0)
+        self._adam.step(
+            {
+                "first": rows.mT @ back,
+                "first_bias": back.sum(0),
+                "second": hidden.mT @ wrong,
+                "second_bias": wrong.sum(0),
+            }
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Labelled rows of a view, and what of the raw features their propagation reads."""
+
+    y: Tensor
+    last: scipy.sparse.csr_matrix
+    """[m, k]: labelled rows of Â, on their k neighbours."""
+    first: scipy.sparse.csr_matrix
+    """[k, r]: the neighbours' rows of Â, on the r nodes that they reach."""
+    raw: Matrix
+    """[r, d]: features of these."""
+
+    @classmethod
+    def of(cls, view: LabelledView, raw: Matrix) -> _Rows:
+        """As many labelled rows as the limits allow."""
+        adjacency = view.inputs.gcn
+        assert isinstance(adjacency, SparseMatrix)
+        whole, width = adjacency.to_scipy(), raw.shape[1]
+        for most in ROWS:
+            chosen = _spread(view.y, most)
+            last, neighbours = _occupied(whole[view.nodes[chosen].numpy()])
+            first, reached = _occupied(whole[neighbours])
+            if max(first.nnz, last.nnz) * width <= PRODUCTS:
+                break
+        return cls(view.y[chosen], last, first, take_rows(raw, view.source_index[torch.from_numpy(reached)]))
+
+    def propagated(self, transform: FeatureTransform) -> Tensor:
+        """float32 [m, d]: labelled rows of Â²X, with X as ``transform`` makes it."""
+        x = transform.apply(self.raw)
+        product = self.last @ (self.first @ (x.to_scipy() if isinstance(x, SparseMatrix) else x.numpy()))
+        return torch.from_numpy(product.toarray() if scipy.sparse.issparse(product) else product)
+
+
+def _occupied(rows: scipy.sparse.csr_matrix) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
+    """The matrix without its empty columns, and which columns are left."""
+    kept = np.unique(rows.indices)
+    return rows[:, kept], kept.astype(np.int64)
+
+
+def _spread(y: Tensor, most: int) -> Tensor:
+    """Positions of at most ``most`` nodes, taken evenly from the order of classes, so that each keeps its share."""
+    order = y.argsort(stable=True)
+    if len(y) <= most:
+        return order
+    return order[torch.linspace(0, len(y) - 1, most).long()]
+
+
+def _clearly_better(right: Tensor, usual: Tensor) -> bool:
+    """Whether the accuracies differ by more than chance, node by node: McNemar's test on both being right."""
+    difference = right - usual
+    return float(difference.sum()) > NOISE * sqrt(float(difference.square().sum()))
+
+
+def _sentence(chosen: FeatureKind, right: dict[FeatureKind, Tensor]) -> str:
+    shown = ", ".join(f"{kind} {100 * float(each.mean()):.1f} %" for kind, each in right.items())
+    how = "used as they are" if chosen == "none" else f"made {chosen}"
+    return f"the features are {how}, by validation accuracy of a small network: {shown}"

@@ -1,0 +1,31 @@
+"""A warning of features whose scale no usual model can learn from."""
+
+from __future__ import annotations
+
+import torch
+
+from gcond.graph.features import column_scales
+from gcond.linalg.sparse import Matrix, SparseMatrix
+
+SHORTEST, LONGEST = 0.01, 1e4
+"""Usual lengths of a row; Adam at a rate of 0.01 fits what is between in a few hundred steps."""
+UNEVEN = 1e3
+"""A column that is this many times the median one drowns the others."""
+
+REMEDY = "features='auto' chooses a transform"
+
+
+def scale_warning(x: Matrix) -> str:
+    """A sentence where the scale of the features is useless, else nothing."""
+    values = x.values if isinstance(x, SparseMatrix) else x
+    length = float(torch.linalg.vector_norm(values, dtype=torch.float64)) / x.shape[0] ** 0.5
+    if length == 0:
+        return ""
+    scales = column_scales(x)
+    ratio = float(scales.max() / scales.median())
+    if ratio > UNEVEN:
+        return f"one feature is {ratio:,.0f} times as large as is usual here, and models may see nothing else: {REMEDY}"
+    if not SHORTEST <= length <= LONGEST:
+        size = "small" if length < SHORTEST else "large"
+        return f"the features are too {size} to be fitted, rows have length {length:.2g}: {REMEDY}"
+    return ""

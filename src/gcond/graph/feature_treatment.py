@@ -1,0 +1,63 @@
+"""Features as they are wanted: the one place that transforms those of a graph, by name, as recorded, or by choice."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from gcond.errors import GcondError
+from gcond.graph.feature_choice import choose_transform
+from gcond.graph.feature_kinds import FeatureChoice
+from gcond.graph.features import FeatureTransform, compact, fit_transform
+from gcond.graph.source_graph import SourceGraph
+from gcond.graph.structural_features import structural_features
+from gcond.linalg.sparse import Matrix
+
+
+def treated(graph: SourceGraph, asked: FeatureChoice | FeatureTransform, raw: Matrix | None = None) -> SourceGraph:
+    """``graph`` with its features as ``asked``: a kind by name, ``auto``, or a transform with its statistics.
+
+    ``raw`` are the features as they came, if ``graph`` has them in another form. Features that were transformed
+    before are left alone where they are what is asked for, and refused where they are not.
+    """
+    kind = asked.kind if isinstance(asked, FeatureTransform) else asked
+    if kind == "structural":
+        return _with_structure(graph, asked if isinstance(asked, FeatureTransform) else None)
+    has = graph.transform.kind
+    if asked in (graph.transform, has) or (has == "structural" and kind in ("auto", "none")):
+        return graph
+    if has != "none":
+        raise GcondError(_refusal(graph, kind))
+    raw = graph.x if raw is None else raw
+    if kind == "auto":
+        choice = choose_transform(graph, raw)
+        return _transformed(graph, choice.transform, raw, (choice.note,))
+    if isinstance(asked, FeatureTransform):
+        return _transformed(graph, asked, raw)
+    seen = None if graph.setting == "transductive" else graph.train_mask.nonzero().squeeze(1)
+    return _transformed(graph, fit_transform(kind, raw, seen=seen, train=graph.train_mask), raw)
+
+
+def _refusal(graph: SourceGraph, kind: str) -> str:
+    has = graph.transform.kind
+    if has == "structural":
+        return f"'{graph.name}' has structural features, and no others to make {kind}: load raw data that has some"
+    how = f"{has} with other statistics" if has == kind else has
+    return f"the features of '{graph.name}' were already made {how}: load its raw data with features='{kind}'"
+
+
+def _transformed(
+    graph: SourceGraph, transform: FeatureTransform, raw: Matrix, notes: tuple[str, ...] = ()
+) -> SourceGraph:
+    x = graph.x if transform.kind == "none" else compact(transform.apply(raw))
+    return dataclasses.replace(graph, x=x, transform=transform, notes=(*graph.notes, *notes))
+
+
+def _with_structure(graph: SourceGraph, recorded: FeatureTransform | None) -> SourceGraph:
+    if graph.transform.kind == "structural" and recorded in (None, graph.transform):
+        return graph
+    parts = (graph.train_mask, graph.val_mask, graph.test_mask)
+    x, transform = structural_features(graph.adjacency, parts, graph.setting, recorded)
+    notes = graph.notes
+    if graph.transform.kind != "structural":
+        notes += (f"the {graph.num_features} given features are replaced by {x.shape[1]} structural ones",)
+    return dataclasses.replace(graph, x=compact(x), transform=transform, notes=notes)

@@ -1,0 +1,125 @@
+"""The choice among transforms: useless scales are found, noise changes nothing, and test nodes are not looked at."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+import gcond
+from gcond.graph import feature_choice
+from gcond.graph.feature_choice import _clearly_better, _Rows, _spread, candidates, choose_transform
+from gcond.graph.feature_treatment import treated
+from gcond.graph.features import FeatureTransform, compact, has_negative
+from gcond.linalg.sparse import SparseMatrix, dense
+
+GAUSSIAN = "synthetic:small,nodes=600,classes=3,features=20"
+WORDS = "synthetic:sparse,nodes=600,classes=3,features=300,signal=0.4"
+
+
+def tiny(x):
+    return x * 1e-6
+
+
+def uneven(x):
+    factors = torch.ones(x.shape[1])
+    factors[0] = 1e6
+    return x * factors
+
+
+def accuracy(graph):
+    (score,) = gcond.evaluate(graph, runs=1, epochs=100, device="cpu")
+    return score.mean
+
+
+@pytest.fixture(scope="module", params=[GAUSSIAN, WORDS], ids=["gaussian", "words"])
+def clean(request):
+    return gcond.load(request.param, features="none")
+
+
+@pytest.mark.parametrize("spoil", [tiny, uneven, lambda x: tiny(uneven(x))], ids=["tiny", "uneven", "both"])
+@pytest.mark.parametrize("setting", ["transductive", "inductive"])
+def test_useless_scales_are_found_and_mended(spoil, setting, clean):
+    graph = clean.with_setting(setting)
+    spoilt = dataclasses.replace(graph, x=compact(spoil(dense(graph.x))))
+    mended = treated(spoilt, "auto")
+    assert mended.transform.kind != "none"
+    usual, now = accuracy(graph), accuracy(mended)
+    assert now > usual - 0.05
+    assert accuracy(spoilt) < usual - 0.1
+
+
+def test_good_features_stay_and_the_candidates_are_said(clean):
+    graph = treated(clean, "auto")
+    assert graph.transform == FeatureTransform()
+    assert graph.sha256 == clean.sha256
+    note = graph.notes[-1]
+    assert note.startswith("the features are used as they are, by validation accuracy of a small network: none ")
+    assert ("tf-idf" in note) != has_negative(clean.x)
+    assert ("unit-columns" in note) == has_negative(clean.x)  # on words it would do nothing
+
+
+def test_the_same_each_time_whatever_the_test_nodes(setting, make_graph):
+    graph = make_graph(setting, sizes=(60, 60, 60))
+    spoilt = dataclasses.replace(graph, x=uneven(graph.x))
+    poisoned_y = torch.where(graph.test_mask, (graph.y + 1) % 3, graph.y)
+    poisoned = dataclasses.replace(spoilt, y=poisoned_y)
+    if setting == "inductive":
+        x = spoilt.x.clone()
+        x[graph.test_mask] = 1e9
+        poisoned = dataclasses.replace(poisoned, x=x)
+    first, second = choose_transform(spoilt, spoilt.x), choose_transform(poisoned, poisoned.x)
+    assert first == second == choose_transform(spoilt, spoilt.x)
+    assert first.transform.kind != "none"
+
+
+def test_without_validation_nodes_there_is_nothing_to_choose_by(make_graph):
+    graph = make_graph()
+    graph = dataclasses.replace(graph, val_mask=torch.zeros_like(graph.val_mask))
+    choice = choose_transform(graph, graph.x)
+    assert choice.transform == FeatureTransform()
+    assert "no validation nodes" in choice.note
+
+
+def test_rows_are_those_of_the_views(setting, make_graph, monkeypatch):
+    graph = make_graph(setting, density=0.3)
+    view = graph.view("val")
+    found = _Rows.of(view, graph.x)
+    order = view.y.argsort(stable=True)
+    assert torch.equal(found.y, view.y[order])
+    torch.testing.assert_close(found.propagated(FeatureTransform()), view.propagated(2)[order])
+    monkeypatch.setattr(feature_choice, "PRODUCTS", 0)
+    monkeypatch.setattr(feature_choice, "ROWS", (1000, 5))
+    fewer = _Rows.of(view, graph.x)
+    assert len(fewer.y) == 5
+    assert fewer.y.unique().tolist() == [0, 1, 2]
+
+
+def test_a_sample_keeps_the_shares_of_classes():
+    y = torch.cat([torch.zeros(600), torch.ones(300), torch.full((100,), 2.0)]).long()[torch.randperm(1000)]
+    drawn = _spread(y, 100)
+    assert len(drawn.unique()) == 100
+    assert (torch.bincount(y[drawn]) - torch.tensor([60, 30, 10])).abs().max() <= 1
+
+
+def test_differences_within_noise_are_none():
+    usual = torch.zeros(100)
+    usual[:70] = 1
+    slightly, clearly = usual.clone(), usual.clone()
+    slightly[70:74] = 1
+    clearly[70:76] = 1
+    assert not _clearly_better(usual, usual)
+    assert not _clearly_better(slightly, usual)
+    assert _clearly_better(clearly, usual)
+    assert not _clearly_better(usual, clearly)
+
+
+def test_candidates_suit_the_features():
+    counts, signed = torch.ones(4, 2), torch.tensor([[1.0, -1.0]])
+    assert candidates(counts)[0] == candidates(signed)[0] == "none"
+    assert "tf-idf" in candidates(counts)
+    assert "tf-idf" not in candidates(signed)
+    empty = torch.zeros(0, dtype=torch.int32)
+    wide = SparseMatrix.from_parts(torch.zeros(10001, dtype=torch.int32), empty, torch.zeros(0), (10000, 8000))
+    assert "standardise" not in candidates(wide)  # too large to be made dense
