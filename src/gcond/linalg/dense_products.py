@@ -73,7 +73,7 @@ class _FixedProduct(torch.autograd.Function):
         return multiply_dense(matrix.values, weight)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return multiply_dense(ctx.matrix.transposed, grad), None
 

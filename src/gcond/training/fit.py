@@ -4,12 +4,14 @@ Runs of one model are trained one after the other within each epoch. Stacking th
 same bits and was measured against that (Cora, one thread, CPU time, ten runs validated each epoch): on 70 nodes it was
 1.09 times as fast for a GCN, 1.08 for APPNP, 1.10 for GAT, and 1.29 for SGC, whose epochs cost least; so it is not done
 (benchmarks/README.md has the rest). Each run looks at the validation nodes, lowers its rate and ends when its own
-:class:`~gcond.training.progress.Progress` says so. Architectures of one shape *are* trained side by side where their model knows how
-to share work among them (:meth:`gcond.models.Model.logits_together`): 48 of APPNP are then about twice as fast.
+:class:`~gcond.training.progress.Progress` says so. Architectures of one shape *are* trained side by side where their
+model knows how to share work among them (:meth:`gcond.models.Model.logits_together`): 48 of APPNP are then about twice
+as fast.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,6 +82,8 @@ def fit(
     # epoch t is validated by.
     passed_on = judge is not None and recipe.dropout == 0 and judge.inputs is train.inputs
 
+    # Half-way from the loss of who knows nothing but the number of classes to the least that there is.
+    fitted = (math.log(classes) + least_loss(train.y)) / 2
     runs = [
         _Run(one, one.init(train.inputs.num_features, classes, generator(seed, "weights")), seed, recipe, device)
         for one, seed in zip(models, seeds, strict=True)
@@ -93,13 +97,14 @@ def fit(
             if judge and passed_on and epoch > 1:
                 for run, score in zip(batch, scores, strict=True):
                     if run.progress.looks_now:
-                        run.look(score, judge)
+                        run.look(score, judge, fitted)
             # Those that this look was the last of take no step any more.
             learning = [(run, score) for run, score in zip(batch, scores, strict=True) if not run.progress.is_over]
             losses = [loss(score) for _, score in learning]
             weights = [tensor for run, _ in learning for tensor in run.weights.values()]
             gradients = iter(torch.autograd.grad(losses, weights) if losses else ())
-            for run, _ in learning:
+            for (run, _), found in zip(learning, losses, strict=True):
+                run.loss = found.detach()
                 if run.progress.lowers_rate():
                     run.start_adam(recipe.lr / 10)
                 run.adam.step({key: next(gradients) for key in run.weights})
@@ -109,7 +114,7 @@ def fit(
                 due = [run for run in due if run.progress.is_over or not passed_on]
                 with torch.no_grad():
                     for run, score in zip(due, scored(due, judge.inputs, drop=False), strict=True):
-                        run.look(score, judge)
+                        run.look(score, judge, fitted)
         if on_epoch:
             on_epoch(epoch)
     if not all(bool(tensor.isfinite().all()) for run in runs for tensor in run.weights.values()):
@@ -136,6 +141,8 @@ class _Run:
         self.best = {key: tensor.detach().clone() for key, tensor in self.weights.items()}
         self.accuracy = -1.0
         self.epoch = 0
+        self.loss: Tensor | float = math.inf
+        """On the training nodes, of the weights before the last step."""
         self.progress = Progress(recipe)
         self.dropout: Dropout | None = None
         if recipe.dropout > 0:
@@ -147,14 +154,17 @@ class _Run:
         """Go on at rate ``lr``, with fresh moments."""
         self.adam = Adam({key: tensor.detach() for key, tensor in self.weights.items()}, lr, self._decay)
 
-    def look(self, score: Tensor, val: LabelledView) -> None:
-        """Keep the weights as they are now, whose scores are ``score``, if they are better than all before."""
+    def look(self, score: Tensor, val: LabelledView, fitted: float) -> None:
+        """Keep the weights as they are now, whose scores are ``score``, if they are better than all before.
+
+        With a loss below ``fitted`` the model has learned what it is trained on.
+        """
         accuracy = float(_share(score.detach()[val.nodes].argmax(-1), val))
         if better := accuracy > self.accuracy:
             self.accuracy, self.epoch = accuracy, self.progress.epoch
             for key, tensor in self.weights.items():
                 self.best[key].copy_(tensor.detach())
-        self.progress.has_looked(better)
+        self.progress.has_looked(better=better, has_fitted=float(self.loss) < fitted)
 
 
 def _drop(rate: float, stream: Generator, x: Tensor) -> Tensor:
@@ -222,6 +232,11 @@ def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     if y.dim() == 2:
         return -(y * log_probability).sum(-1).mean()
     return -log_probability.gather(-1, y.unsqueeze(-1)).squeeze(-1).mean()
+
+
+def least_loss(y: Tensor) -> float:
+    """The least that :func:`cross_entropy` against ``y`` can be: 0 for class ids, the mean entropy of soft rows."""
+    return float(torch.special.entr(y).sum(-1).mean()) if y.dim() == 2 else 0.0
 
 
 def stackable(model: Model, features: int, classes: int) -> tuple[Any, ...]:

@@ -5,6 +5,8 @@ All of it follows from the recipe and the accuracies seen so far, never from the
 
 from __future__ import annotations
 
+import math
+
 from gcond.training.recipe import Recipe
 
 # By ``validate_every="auto"`` the next look comes when the epochs at this rate have grown by one part in so many. A
@@ -39,6 +41,8 @@ class Progress:
         self._rate_from = self._better = self.epoch
         self._rate_until = self.epoch + self._second_half
         self._next_look = self.epoch + 1
+        if self._patience is not None:
+            self._patience = math.ceil(self._patience / 2)
         return True
 
     def end_epoch(self) -> None:
@@ -51,11 +55,26 @@ class Progress:
             self.epoch == self._next_look if self._every == "auto" else self.epoch % self._every == 0
         )
 
-    def has_looked(self, better: bool) -> None:
-        """Take note of a look, which was ``better`` than all before or was not."""
+    def has_looked(self, *, better: bool, has_fitted: bool) -> None:
+        """Take note of a look, which was ``better`` than all before or was not.
+
+        Patience is for models that have fitted what they are shown: a linear one may go through worse looks first and
+        better ones later, while it still learns.
+        """
         self.looks += 1
         self._next_look = self.epoch + max(1, (self.epoch - self._rate_from) // GROWTH)
         if better:
             self._better = self.epoch
-        elif self._patience is not None and self.epoch - self._better >= self._patience:
+        elif has_fitted and self._patience is not None and self.epoch - self._better >= self._patience:
             self._rate_until = self.epoch
+
+
+def longest(recipe: Recipe) -> Progress:
+    """The end of a run whose patience never ran out: the most epochs and looks that there can be."""
+    progress = Progress(recipe)
+    while not progress.is_over:
+        progress.lowers_rate()
+        progress.end_epoch()
+        if progress.looks_now and recipe.select == "best-validation":
+            progress.has_looked(better=False, has_fitted=False)
+    return progress

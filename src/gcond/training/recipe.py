@@ -35,8 +35,9 @@ class Recipe:
     epoch while weights move fast, at the start and when the rate has dropped, and then whenever the epochs at that rate
     have grown by a tenth. The paper looks after each."""
     patience: int | Literal["auto"] = "auto"
-    """Epochs without a better look after which the first half is over, and then the second; 0 does every epoch, as the
-    paper. ``auto`` is a twelfth of the epochs and at least 50. Of no effect where the last epoch is selected."""
+    """Epochs without a better look after which the rate drops before half-way; after half as many at the lower rate the
+    training ends. Nothing ends before a model has fitted its training nodes half-way. ``auto`` is a sixth of the epochs
+    and at least 100; 0 does every epoch, as the paper. Of no effect where the last epoch is selected."""
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 1), ("validate_every", 1), ("weight_decay", 0), ("patience", 0)):
@@ -51,7 +52,7 @@ class Recipe:
     @property
     def epochs_to_wait(self) -> int | None:
         """:attr:`patience` in epochs; ``None`` where nothing ends early."""
-        return (max(50, self.epochs // 12) if self.patience == "auto" else self.patience) or None
+        return (max(100, self.epochs // 6) if self.patience == "auto" else self.patience) or None
 
 
 def recipe_for(model: Model, given: Recipe | Mapping[str, Any] | None = None) -> Recipe:
