@@ -45,6 +45,7 @@ coverage: .venv/.dev  ## which lines and branches the tests reach, in htmlcov/
 bench: .venv/.dev  ## what is fast, as ratios measured in one run
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/nas.py
 	$(BIN)/python benchmarks/choices.py
 	$(BIN)/python benchmarks/threads.py --quick

@@ -37,14 +37,21 @@ def main() -> None:
 
     def one_by_one(train: LabelledView, every: int) -> None:
         for model in models:
-            fit(model, train, val, classes=classes, seeds=[0], recipe=Recipe(epochs=epochs, validate_every=every))
+            fit(
+                model,
+                train,
+                val,
+                classes=classes,
+                seeds=[0],
+                recipe=Recipe(epochs=epochs, validate_every=every, patience=0),
+            )
 
     def side_by_side(train: LabelledView, every: int) -> None:
         for group in groups(models, graph.num_features, classes):
             width = runs_together(group[0], train, classes)
             for start in range(0, len(group), width):
                 part = group[start : start + width]
-                recipe = Recipe(epochs=epochs, validate_every=every)
+                recipe = Recipe(epochs=epochs, validate_every=every, patience=0)
                 fit(part, train, val, classes=classes, seeds=[0] * len(part), recipe=recipe)
 
     ways: dict[str, tuple[Callable[[LabelledView, int], None], int]] = {

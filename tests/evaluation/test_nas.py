@@ -232,7 +232,7 @@ def test_any_model_and_a_whole_recipe(source: SourceGraph, small: CondensedGraph
     )
     assert result.grid == {"layers": [1, 2], "hidden": [4]}
     assert [one.settings for one in result.architectures] == [{"layers": 1, "hidden": 4}, {"layers": 2, "hidden": 4}]
-    assert result.recipe["validate_every"] == 1
+    assert (result.recipe["validate_every"], result.recipe["patience"]) == ("auto", "auto")  # as given
     (score,) = evaluate(small, on=source, models=[GCN(layers=2, hidden=4)], runs=1, recipe={"epochs": 3})
     assert result.architectures[1].condensed == score.val_mean
 
@@ -250,7 +250,7 @@ def test_the_result_as_json(source: SourceGraph, small: CondensedGraph, found: S
     assert made["source"]["class_nodes"] == source.class_counts().tolist()
     assert (made["condensed"]["method"], made["condensed"]["nodes"]) == ("random", 24)
     assert made["grid"] == GRID
-    assert made["recipe"] == dataclasses.asdict(Recipe(**QUICK))
+    assert made["recipe"] == dataclasses.asdict(Recipe(**QUICK, patience=0))
     assert made["condensed_epochs"] == 4
     assert set(made["winners"]) == {"condensed", "whole"}
     assert made["winners"]["whole"]["n"] == 3

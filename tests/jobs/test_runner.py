@@ -15,7 +15,7 @@ import gcond
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
 from gcond.graph.budget import Budget, budget_for
-from gcond.jobs import Condensation, Runner, TrainingJob, training_seeds
+from gcond.jobs import Condensation, Runner, TrainingJob, training_job, training_seeds
 from gcond.methods import method_for
 from gcond.methods.random import Random
 from gcond.models.appnp import APPNP
@@ -212,6 +212,26 @@ def test_trainings_are_timed_once(source, tmp_path):
     assert len(both) == 2
     assert Runner(source, RunFolder(tmp_path), IdleEngine()).cpu_seconds(orders) == both
     assert Runner(source, RunFolder(tmp_path / "none"), IdleEngine()).cpu_seconds(orders) == [None, None]
+
+
+def test_a_timing_counts_epochs_and_looks_as_the_trials_had_them(source, runner, monkeypatch):
+    """On a machine where all costs are known: 7 around a training, 2 an epoch and 5 a look."""
+    order = TrainingJob(None, GCN(hidden=8), Recipe(epochs=150, lr=0.05), (0, 1))
+    (trials,) = runner.train([order])
+    assert all(1 <= trial.looks < trial.epochs <= 150 for trial in trials)
+    real = training_job._train_stack
+
+    def priced(shared, runs, tell):
+        return [
+            replace(trial, cpu_seconds=7.0 + 2 * trial.epochs + 5 * trial.looks) for trial in real(shared, runs, tell)
+        ]
+
+    monkeypatch.setattr(training_job, "_train_stack", priced)
+    mean = [sum(getattr(trial, count) for trial in trials) / 2 for count in ("epochs", "looks")]
+    assert runner.cpu_seconds([order]) == [pytest.approx(7 + 2 * mean[0] + 5 * mean[1])]
+    # Of trainings that nobody has done yet it is the most that there can be.
+    other = replace(order, recipe=Recipe(epochs=60, validate_every=20, patience=0))
+    assert runner.cpu_seconds([other]) == [pytest.approx(7 + 2 * 60 + 5 * 3)]
 
 
 def test_a_timing_that_fails_is_told(source, runner):

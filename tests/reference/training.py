@@ -21,6 +21,8 @@ class Course:
     parameters: list[dict[str, Tensor]] = field(default_factory=list)
     """After each epoch, named as gcond names them."""
     val_accuracy: list[float] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)
+    """On the training nodes, before each epoch's step."""
 
 
 def edges(inputs: Inputs) -> tuple[Tensor, Tensor]:
@@ -71,17 +73,27 @@ def literal_gcn(parameters: dict[str, Tensor], inputs: Inputs) -> Tensor:
 
 
 def literal_fit(
-    initial: dict[str, Tensor], train: LabelledView, val: LabelledView, *, epochs: int, lr: float, weight_decay: float
+    initial: dict[str, Tensor],
+    train: LabelledView,
+    val: LabelledView,
+    *,
+    epochs: int,
+    lr: float,
+    weight_decay: float,
+    lowered_after: int | None = None,
 ) -> Course:
-    """Adam; at half-way a new Adam with a tenth of the rate. Validation accuracy after every epoch."""
+    """Adam; at half-way, or as told, a new Adam with a tenth of the rate. Validation accuracy after every epoch."""
+    turn = epochs // 2 if lowered_after is None else lowered_after
     model = LiteralGCN(initial)
     course = Course()
     optimiser = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
     for epoch in range(epochs):
-        if epoch == epochs // 2 and epoch > 0:
+        if epoch == turn and epoch > 0:
             optimiser = torch.optim.Adam(model.parameters(), lr=lr * 0.1, weight_decay=weight_decay)
         optimiser.zero_grad()
-        F.cross_entropy(model(train.inputs)[train.nodes], train.y).backward()
+        loss = F.cross_entropy(model(train.inputs)[train.nodes], train.y)
+        course.loss.append(float(loss.detach()))
+        loss.backward()
         optimiser.step()
         course.parameters.append(model.snapshot())
         with torch.no_grad():

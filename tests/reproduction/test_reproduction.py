@@ -274,3 +274,11 @@ def test_points_of_the_curve_are_the_rows():
     points = threshold_points([*rows[:-1], ReproducedRow(("δ = 0.8", ""), None, 0, None)])
     assert [point.delta for point in points] == list(DELTAS[:-1])
     assert points[1] == ThresholdPoint(DELTAS[1], 0.125, 0.81, 0.005, 4)
+
+
+def test_the_papers_figures_are_measured_by_its_protocol(setup):
+    """Every epoch is done and looked at; what a scale or a cell asks for goes on top."""
+    (order,) = accuracy._orders(setup, Cell((), None), [], {})
+    assert (order.recipe.validate_every, order.recipe.patience, order.recipe.epochs) == (1, 0, 3)
+    (order,) = accuracy._orders(setup, Cell((), None, recipe={"validate_every": 2}), [], {})
+    assert order.recipe.validate_every == 2

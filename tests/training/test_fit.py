@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 import torch
@@ -12,8 +13,8 @@ from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
 from gcond.models.gcn import GCN
 from gcond.runtime.seeds import generator
-from gcond.training.fit import accuracy, cross_entropy, fit, predict
-from gcond.training.recipe import Recipe
+from gcond.training.fit import accuracy, cross_entropy, fit, least_loss, predict
+from gcond.training.recipe import PAPER_PROTOCOL, Recipe
 from reference.training import literal_fit, literal_gcn
 
 SEEDS = [7, 0, 3, 11, 12, 13, 14, 15, 16, 17]
@@ -63,7 +64,7 @@ def test_fresh_moments_and_the_lower_rate_are_seen(make_graph):
 
 def test_the_best_validation_epoch_is_the_first_of_the_highest_accuracy(make_graph, setting):
     graph = make_graph(setting, features=6)
-    recipe = Recipe(epochs=30, lr=0.05)
+    recipe = Recipe(epochs=30, lr=0.05, **PAPER_PROTOCOL)
     fitted = run(graph, SEEDS[:5], recipe)
     epochs = []
     for number, seed in enumerate(SEEDS[:5]):
@@ -213,6 +214,7 @@ def test_dropout_keeps_the_mean_and_the_share(make_graph):
         ({"lr": 0}, "lr must be positive"),
         ({"weight_decay": -1}, "weight_decay must be at least 0"),
         ({"validate_every": 0}, "validate_every must be at least 1"),
+        ({"patience": -1}, "patience must be at least 0"),
         ({"dropout": 1}, "dropout must be at least 0 and below 1"),
         ({"dropout": -0.1}, "dropout must be at least 0 and below 1"),
     ],
@@ -251,10 +253,97 @@ def test_scores_that_training_passes_on_are_those_of_a_second_look(make_graph):
     apart = LabelledView(Inputs(train.inputs.x, train.inputs.adjacency), val.nodes, val.y, val.source_index)
     deep = GCN(layers=4, hidden=7)
     assert train.focus(deep.reach, deep.precomputed).inputs is val.focus(deep.reach, deep.precomputed).inputs
-    for every in (1, 3):
-        recipe = Recipe(epochs=20, lr=0.05, validate_every=every)
+    for how in ({"validate_every": 1}, {"validate_every": 3}, {}, {"patience": 3}):
+        recipe = Recipe(epochs=60, lr=0.05, **how)
         first, second = (fit(deep, train, view, classes=3, seeds=SEEDS, recipe=recipe) for view in (val, apart))
         assert torch.equal(first.epoch, second.epoch)
+        assert torch.equal(first.epochs, second.epochs)
+        assert torch.equal(first.looks, second.looks)
         assert torch.equal(first.val_accuracy, second.val_accuracy)
         for one, other in zip(first.parameters, second.parameters, strict=True):
             assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_looks_that_thin_out_choose_the_best_of_what_they_see(make_graph, setting):
+    graph, epochs = make_graph(setting, features=6), 90
+    seen = [*range(1, 21), 22, 24, 26, 28, 30, 33, 36, 39, 42]  # at the first rate, 45 epochs
+    seen += [45 + look for look in seen] + [90]
+    fitted = run(graph, SEEDS[:3], Recipe(epochs=epochs, lr=0.05, patience=0))
+    assert fitted.looks.tolist() == [len(seen)] * 3
+    assert fitted.epochs.tolist() == [epochs] * 3
+    for number, seed in enumerate(SEEDS[:3]):
+        arguments = (initial(graph, seed), graph.view("train"), graph.view("val"))
+        course = literal_fit(*arguments, epochs=epochs, lr=0.05, weight_decay=5e-4)
+        best = max(seen, key=lambda epoch: course.val_accuracy[epoch - 1])
+        assert int(fitted.epoch[number]) == best
+        assert float(fitted.val_accuracy[number]) == pytest.approx(course.val_accuracy[best - 1], abs=1e-12)
+
+
+def _ended_literally(arguments, epochs, patience, classes):
+    """(epochs done, best epoch, its weights) of a plain loop that is done again whenever it would have changed."""
+    how = {"lr": 0.05, "weight_decay": 5e-4}
+
+    def out_of_patience(course, since, until, patience):
+        better = since
+        for epoch in range(1, until + 1):
+            if course.val_accuracy[epoch - 1] > max(course.val_accuracy[: epoch - 1], default=-1):
+                better = max(epoch, since)
+            fitted = course.loss[epoch - 1] < math.log(classes) / 2
+            if epoch > since and fitted and epoch - better >= patience:
+                return epoch
+        return until
+
+    half = epochs // 2
+    first = literal_fit(*arguments, epochs=half, lowered_after=half, **how)
+    turn = out_of_patience(first, 0, half, patience)
+    last = turn + epochs - half
+    second = literal_fit(*arguments, epochs=last, lowered_after=turn, **how)
+    last = out_of_patience(second, turn, last, math.ceil(patience / 2))
+    best = max(range(last), key=lambda epoch: second.val_accuracy[epoch])
+    return last, best + 1, second.parameters[best]
+
+
+def test_a_run_out_of_patience_ends_as_a_plain_loop_would(make_graph, setting):
+    graph = make_graph(setting, features=6)
+    recipe = Recipe(epochs=120, lr=0.05, validate_every=1, patience=9)
+    fitted = run(graph, SEEDS[:4], recipe)
+    assert len(set(fitted.epochs.tolist())) > 1  # each run ends by itself
+    assert max(fitted.epochs.tolist()) < 120
+    for number, seed in enumerate(SEEDS[:4]):
+        arguments = (initial(graph, seed), graph.view("train"), graph.view("val"))
+        last, best, weights = _ended_literally(arguments, 120, 9, 3)
+        assert (int(fitted.epochs[number]), int(fitted.epoch[number])) == (last, best)
+        assert int(fitted.looks[number]) == last
+        for key, expected in weights.items():
+            torch.testing.assert_close(fitted.parameters[number][key], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_who_ends_early_changes_nothing_for_the_others(make_graph, setting):
+    graph, recipe = make_graph(setting, features=6), Recipe(epochs=120, lr=0.05, patience=9)
+    together = run(graph, SEEDS[:4], recipe)
+    assert len(set(together.epochs.tolist())) > 1
+    for place, seed in enumerate(SEEDS[:4]):
+        alone = run(graph, [seed], recipe)
+        assert (int(alone.epochs), int(alone.looks)) == (int(together.epochs[place]), int(together.looks[place]))
+        for key, tensor in alone.parameters[0].items():
+            assert torch.equal(together.parameters[place][key], tensor)
+
+
+def test_a_model_that_has_not_fitted_is_not_given_up(make_graph):
+    """With a rate so low that nothing is learned, no look is better, and every epoch is done."""
+    fitted = run(make_graph(), [0], Recipe(epochs=40, lr=1e-9, patience=2))
+    assert fitted.epochs.tolist() == [40]
+
+
+def test_progress_is_told_to_the_end_by_runs_that_end_early(make_graph):
+    graph, told = make_graph(), []
+    arguments = {"classes": 3, "seeds": [0], "recipe": Recipe(epochs=150, lr=0.05, patience=2)}
+    fitted = fit(MODEL, graph.view("train"), graph.view("val"), **arguments, on_epoch=told.append)
+    assert int(fitted.epochs) < 150
+    assert told == list(range(1, 151))
+
+
+def test_the_least_loss_is_that_of_whoever_knows_the_labels():
+    soft = torch.tensor([[0.7, 0.3, 0.0], [0.25, 0.25, 0.5]])
+    assert least_loss(torch.tensor([0, 2])) == 0
+    assert least_loss(soft) == pytest.approx(float(cross_entropy(soft.log().clamp(min=-100), soft)), abs=1e-6)

@@ -14,6 +14,7 @@ from gcond.graph import SourceGraph
 from gcond.jobs.condensation import Condensation, Making, condense
 from gcond.jobs.training_job import (
     Batch,
+    Length,
     Run,
     TimedTogether,
     TrainingGround,
@@ -137,7 +138,8 @@ class Runner:
         """CPU seconds of one training of each job; ``None`` where it is not known.
 
         Trials were done at different times beside different work, so their own seconds do not compare. A few epochs of
-        all jobs are timed in one go instead, of all of them again where one is new.
+        all jobs are timed in one go instead, of all of them again where one is new, and counted as often as the trials
+        had epochs and looks.
         """
         keys = [(job.key(self.source), job.seeds[0]) for job in jobs]
         if not self.engine.idle and not self._timed(keys):
@@ -156,13 +158,19 @@ class Runner:
         return all(self.folder.timings.find(*key) is not None for key in keys)
 
     def _time(self, jobs: Sequence[TrainingJob], keys: Sequence[tuple[str, int]]) -> None:
-        timed = TimedTogether(tuple(replace(job, seeds=job.seeds[:1]) for job in jobs))
+        lengths = tuple(self._length(job, key) for job, (key, _) in zip(jobs, keys, strict=True))
+        timed = TimedTogether(tuple(replace(job, seeds=job.seeds[:1]) for job in jobs), lengths)
         hear = self._hear("timing", 0, 1)
         for outcome in self.engine.map(time_together, self._testing, [timed], lambda _, share: hear(share)):
             if outcome.result is None:
                 self.failures.append(Failure(str(timed), outcome.error or "no result"))
             for key, seconds in zip(keys, outcome.result or (), strict=False):
                 self.folder.timings.add(Timing(*key, seconds))
+
+    def _length(self, job: TrainingJob, key: str) -> Length:
+        """The length of a training as its trials had it, those that are done."""
+        found = (self.folder.trials.find(key, seed) for seed in job.seeds)
+        return Length.of([trial for trial in found if trial is not None], job.recipe)
 
     def raise_first_failure(self) -> None:
         """For those who asked for one thing, in which a failure is no part of the result."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import Any
 
 from gcond import __version__
 from gcond.condensed import CondensedGraph
@@ -21,6 +23,7 @@ from gcond.runtime.threads import threads_for
 from gcond.training import Recipe, accuracy, fit
 from gcond.training.fit import runs_together, stackable
 from gcond.training.largest_product import largest_product
+from gcond.training.progress import longest
 
 # What is trained on where nothing is condensed, in words.
 ORIGINAL = "the whole graph"
@@ -29,7 +32,7 @@ ORIGINAL = "the whole graph"
 # that makes the same graph of every seed has trainings of its own for each.
 SEED_STRIDE = 10
 
-# Epochs of a training that is only timed.
+# Epochs, and looks, that are timed beyond a first one.
 TIMED_EPOCHS = 20
 
 
@@ -159,33 +162,71 @@ def _train_stack(shared: TrainingGround, runs: Sequence[Run], tell: Tell) -> Ite
         tested = accuracy(stack, fitted.parameters, test).tolist() if job.tested else [None] * len(runs)
     seconds = (time.process_time() - start) / len(runs)
     condensed = job.graph.sha256 if job.graph is not None else None
-    columns = zip(runs, fitted.val_accuracy.tolist(), tested, fitted.epoch.tolist(), strict=True)
-    for run, val_accuracy, test_accuracy, epoch in columns:
-        model = run.job.model.name
-        yield Trial(run.key, source.name, condensed, model, run.seed, val_accuracy, test_accuracy, epoch, seconds)
+    found = (fitted.val_accuracy.tolist(), tested, fitted.epoch.tolist())
+    counts = (fitted.epochs.tolist(), fitted.looks.tolist())
+    for run, val_accuracy, test_accuracy, epoch, epochs, looks in zip(runs, *found, *counts, strict=True):
+        scores = (val_accuracy, test_accuracy, epoch)
+        yield Trial(run.key, source.name, condensed, run.job.model.name, run.seed, *scores, seconds, epochs, looks)
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a training is."""
+
+    epochs: float
+    looks: float
+    """At the validation nodes, to choose the epoch."""
+
+    @classmethod
+    def of(cls, trials: Sequence[Trial], recipe: Recipe) -> Length:
+        """The mean over ``trials``; where none was counted, the most that ``recipe`` allows."""
+        counted = [(trial.epochs, trial.looks) for trial in trials]
+        known = [(epochs, looks) for epochs, looks in counted if epochs is not None and looks is not None]
+        if not known:
+            end = longest(recipe)
+            return cls(end.epoch, end.looks)
+        return cls(*(fmean(part) for part in zip(*known, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
 class TimedTogether:
-    """Trainings that are timed side by side, one of each job."""
+    """Trainings that are timed side by side, one of each job, and how long each is."""
 
     jobs: tuple[TrainingJob, ...]
+    lengths: tuple[Length, ...]
 
     def __str__(self) -> str:
         return f"timing {self.jobs[0].model.name}"
 
 
 def time_together(shared: TrainingGround, timed: TimedTogether, tell: Tell) -> list[float]:
-    """CPU seconds of one training of each job: every job in turn, twice; the quicker one was disturbed less."""
-    best = [math.inf] * len(timed.jobs)
+    """CPU seconds of one training of each job, from what an epoch, a look and the rest cost in short ones.
+
+    Looks are many at first and few later, and a run may end before its recipe does, so a short training scaled up
+    would not be a long one. Every job in turn, twice; the quicker one was disturbed less.
+    """
+    several = 1 + TIMED_EPOCHS
+    short: dict[str, dict[str, Any]] = {
+        "one": {"epochs": 1, "validate_every": 1, "patience": 0},
+        "rarely": {"epochs": several, "validate_every": several, "patience": 0},
+        "always": {"epochs": several, "validate_every": 1, "patience": 0},
+    }
+    best = [dict.fromkeys(short, math.inf) for _ in timed.jobs]
     for again in range(2):
         for place, job in enumerate(timed.jobs):
-            epochs = min(TIMED_EPOCHS, job.recipe.epochs)
-            brief = replace(job, recipe=replace(job.recipe, epochs=epochs))
-            (trial,) = _train_stack(shared, [Run(brief, "", job.seeds[0])], lambda fraction: None)
-            best[place] = min(best[place], trial.cpu_seconds * job.recipe.epochs / epochs)
+            for name, limits in short.items():
+                brief = replace(job, recipe=replace(job.recipe, **limits))
+                (trial,) = _train_stack(shared, [Run(brief, "", job.seeds[0])], lambda fraction: None)
+                best[place][name] = min(best[place][name], trial.cpu_seconds)
             tell((again * len(best) + place + 1) / (2 * len(best)))
-    return best
+    return [_seconds(found, length) for found, length in zip(best, timed.lengths, strict=True)]
+
+
+def _seconds(found: Mapping[str, float], length: Length) -> float:
+    """CPU seconds of a training of that length, where ``found`` has those of three short ones."""
+    epoch = max(0.0, found["rarely"] - found["one"]) / TIMED_EPOCHS
+    look = max(0.0, found["always"] - found["rarely"]) / TIMED_EPOCHS
+    return found["one"] + (length.epochs - 1) * epoch + max(0.0, length.looks - 1) * look
 
 
 def training_seeds(seed: int, runs: int) -> tuple[int, ...]:

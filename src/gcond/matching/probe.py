@@ -11,6 +11,7 @@ from gcond.graph import LabelledView
 from gcond.matching.cost_estimate import BACKWARD, step_work
 from gcond.models import GCN, Model
 from gcond.training import Recipe, fit
+from gcond.training.progress import longest
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Probe:
     classes: int
     seed: int
     model: ClassVar[Model] = GCN(layers=2, hidden=64)
-    recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03)
+    recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03, patience=0)
     runs: ClassVar[int] = 2
 
     def accuracy(self, condensed: LabelledView) -> float:
@@ -51,7 +52,8 @@ class Probe:
     def work(self, condensed: LabelledView) -> float:
         """Estimated cost of a probe, see :mod:`gcond.matching.cost_estimate`."""
         look = step_work(self.model, self.val, self.classes) / BACKWARD
-        return self.runs * self.recipe.epochs * (step_work(self.model, condensed, self.classes) + look)
+        whole = longest(self.recipe)
+        return self.runs * (whole.epoch * step_work(self.model, condensed, self.classes) + whole.looks * look)
 
 
 def probe_interval(asked: int, share: float, epoch_work: float, probe_work: float) -> int:

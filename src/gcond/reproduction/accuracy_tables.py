@@ -20,7 +20,7 @@ from gcond.models import find as find_model
 from gcond.reproduction.experiment_setup import ExperimentSetup
 from gcond.reproduction.paper import figure, spelling
 from gcond.results import Figure, ReproducedRow
-from gcond.training import recipe_for
+from gcond.training import PAPER_PROTOCOL, recipe_for
 
 METHODS = ("random", "herding", "k-center", "coarsening", "dc-graph", "gcond-x", "gcond")
 LEARNED = ("dc-graph", "gcond-x", "gcond")
@@ -66,7 +66,7 @@ def _condensations(setup: ExperimentSetup, cell: Cell) -> list[Condensation]:
 def _orders(
     setup: ExperimentSetup, cell: Cell, jobs: Sequence[Condensation], made: Mapping[Condensation, CondensedGraph]
 ) -> list[TrainingJob]:
-    recipe = recipe_for(cell.model, {**cell.recipe, **setup.scale.train})
+    recipe = recipe_for(cell.model, {**PAPER_PROTOCOL, **cell.recipe, **setup.scale.train})
     if cell.method is None:
         return [TrainingJob(None, cell.model, recipe, tuple(range(setup.scale.runs)))]
     return [

@@ -32,6 +32,10 @@ class Trial:
     """The selected epoch, counted from 1."""
     cpu_seconds: CpuSeconds
     """Of this trial; runs that were trained together share theirs equally."""
+    epochs: Annotated[int, Field(ge=1)] | None = None
+    """The epochs that were done; ``None`` in logs of versions that did not count them."""
+    looks: Annotated[int, Field(ge=0)] | None = None
+    """How often the validation nodes were looked at; ``None`` as above."""
 
 
 @dataclass(frozen=True)

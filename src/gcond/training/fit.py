@@ -3,14 +3,17 @@
 Runs of one model are trained one after the other within each epoch. Stacking their weights into tensors [R, …] gave the
 same bits and was measured against that (Cora, one thread, CPU time, ten runs validated each epoch): on 70 nodes it was
 1.09 times as fast for a GCN, 1.08 for APPNP, 1.10 for GAT, and 1.29 for SGC, whose epochs cost least; so it is not done
-(benchmarks/README.md has the rest). Architectures of one shape *are* trained side by side where their model knows how
-to share work among them (:meth:`gcond.models.Model.logits_together`): 48 of APPNP are then about twice as fast.
+(benchmarks/README.md has the rest). Each run looks at the validation nodes, lowers its rate and ends when its own
+:class:`~gcond.training.progress.Progress` says so. Architectures of one shape *are* trained side by side where their
+model knows how to share work among them (:meth:`gcond.models.Model.logits_together`): 48 of APPNP are then about twice
+as fast.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,10 +22,12 @@ from torch import Generator, Tensor
 
 from gcond.errors import DivergedError, GcondError
 from gcond.graph import Inputs, LabelledView
+from gcond.graph.settled_inputs import settled
 from gcond.linalg.adam import Adam
 from gcond.models import Model
 from gcond.models.model import Dropout, Parameters
 from gcond.runtime.seeds import generator
+from gcond.training.progress import Progress
 from gcond.training.recipe import Recipe
 
 # What the runs that are held at once may take, about; above it, training side by side is no faster (benchmarks/nas.py).
@@ -39,6 +44,10 @@ class Fit:
     """int64 [R]: the epoch the weights are of, counted from 1."""
     val_accuracy: Tensor
     """float64 [R]: validation accuracy at that epoch; NaN without validation."""
+    epochs: Tensor
+    """int64 [R]: the epochs that were done, at most the recipe's."""
+    looks: Tensor
+    """int64 [R]: how often the validation nodes were looked at to choose the epoch."""
 
 
 def fit(
@@ -55,66 +64,86 @@ def fit(
 
     ``model`` is trained from every seed; a sequence has one model for each of them, which are trained side by side and
     must be :func:`stackable`. ``val`` chooses the epoch whose weights are kept, and is not needed for
-    ``select="last"``. ``on_epoch(epoch)`` is called when all runs have finished an epoch. Neither the numbers of a run
-    nor their rounding depend on the runs beside it.
+    ``select="last"``. ``on_epoch(epoch)`` is called when all runs have finished an epoch, or are over before it.
+    Neither the numbers of a run nor their rounding depend on the runs beside it.
     """
     models = [model] * len(seeds) if isinstance(model, Model) else model
     first, device = models[0], train.y.device
     # No more of a large graph than what the labelled nodes' outputs depend on.
-    train = train.focus(first.reach, first.precomputed)
-    val = val.focus(first.reach, first.precomputed) if val is not None else None
+    train = _prepared(train.focus(first.reach, first.precomputed))
+    val = _prepared(val.focus(first.reach, first.precomputed)) if val is not None else None
     judge = val if recipe.select == "best-validation" else None
     if recipe.select == "best-validation" and judge is None:
         raise ValueError("the best validation epoch cannot be chosen without a validation view")
     if judge and len(judge.nodes) == 0:
         raise GcondError("there is no validation node to choose the best epoch by: give some, or take the last epoch")
+    loss = _loss_on(train)
     # Where both parts are computed on the same rows, the pass that trains epoch t + 1 starts with the very scores that
     # epoch t is validated by.
     passed_on = judge is not None and recipe.dropout == 0 and judge.inputs is train.inputs
 
+    # Half-way from the loss of who knows nothing but the number of classes to the least that there is.
+    fitted = (math.log(classes) + least_loss(train.y)) / 2
     runs = [
-        _Run(one.init(train.inputs.num_features, classes, generator(seed, "weights")), seed, recipe, device)
+        _Run(one, one.init(train.inputs.num_features, classes, generator(seed, "weights")), seed, recipe, device)
         for one, seed in zip(models, seeds, strict=True)
     ]
     batches = [[run] for run in runs] if isinstance(model, Model) else [runs]
+    scored = partial(_scores, together=not isinstance(model, Model))
     for epoch in range(1, recipe.epochs + 1):
+        batches = [left for batch in batches if (left := [run for run in batch if not run.progress.is_over])]
         for batch in batches:
-            weights = [run.weights for run in batch]
-            if epoch - 1 == recipe.epochs // 2 and epoch > 1:
-                for run in batch:
+            scores = scored(batch, train.inputs)
+            if judge and passed_on and epoch > 1:
+                for run, score in zip(batch, scores, strict=True):
+                    if run.progress.looks_now:
+                        run.look(score, judge, fitted)
+            # Those that this look was the last of take no step any more.
+            learning = [(run, score) for run, score in zip(batch, scores, strict=True) if not run.progress.is_over]
+            losses = [loss(score) for _, score in learning]
+            weights = [tensor for run, _ in learning for tensor in run.weights.values()]
+            gradients = iter(torch.autograd.grad(losses, weights) if losses else ())
+            for (run, _), found in zip(learning, losses, strict=True):
+                run.loss = found.detach()
+                if run.progress.lowers_rate():
                     run.start_adam(recipe.lr / 10)
-            scores = _logits(model, weights, train.inputs, [run.dropout for run in batch])
-            if judge and passed_on and epoch > 1 and recipe.looks(epoch - 1):
-                _judge(batch, epoch - 1, scores, judge)
-            loss = torch.stack([cross_entropy(score[train.nodes], train.y) for score in scores]).sum()
-            gradients = iter(torch.autograd.grad(loss, [tensor for one in weights for tensor in one.values()]))
-            for run in batch:
                 run.adam.step({key: next(gradients) for key in run.weights})
-            if judge and recipe.looks(epoch) and (not passed_on or epoch == recipe.epochs):
+                run.progress.end_epoch()
+            if judge:
+                due = [run for run, _ in learning if run.progress.looks_now]
+                due = [run for run in due if run.progress.is_over or not passed_on]
                 with torch.no_grad():
-                    scores = _logits(model, weights, judge.inputs)
-                _judge(batch, epoch, scores, judge)
+                    for run, score in zip(due, scored(due, judge.inputs, drop=False), strict=True):
+                        run.look(score, judge, fitted)
         if on_epoch:
             on_epoch(epoch)
     if not all(bool(tensor.isfinite().all()) for run in runs for tensor in run.weights.values()):
         raise DivergedError(f"training {first.name} diverged: use an lr below {recipe.lr:g}")
+    done, looks = (
+        torch.tensor([getattr(run.progress, count) for run in runs], device=device) for count in ("epoch", "looks")
+    )
     if judge:
         reached = torch.tensor([run.accuracy for run in runs], dtype=torch.float64, device=device)
-        return Fit(tuple(run.best for run in runs), torch.tensor([run.epoch for run in runs], device=device), reached)
+        chosen = torch.tensor([run.epoch for run in runs], device=device)
+        return Fit(tuple(run.best for run in runs), chosen, reached, done, looks)
     last = tuple({key: tensor.detach() for key, tensor in run.weights.items()} for run in runs)
     unknown = torch.full((len(runs),), torch.nan, dtype=torch.float64, device=device)
     final = unknown if val is None else accuracy(model, last, val)
-    return Fit(last, torch.full((len(runs),), recipe.epochs, device=device), final)
+    return Fit(last, done, final, done, looks)
 
 
 class _Run:
     """The weights of one run as they are, and those of the first epoch with the highest validation accuracy so far."""
 
-    def __init__(self, initial: Parameters, seed: int, recipe: Recipe, device: torch.device) -> None:
+    def __init__(self, model: Model, initial: Parameters, seed: int, recipe: Recipe, device: torch.device) -> None:
+        self.model = model
         self.weights = {key: tensor.to(device).requires_grad_() for key, tensor in initial.items()}
         self.best = {key: tensor.detach().clone() for key, tensor in self.weights.items()}
         self.accuracy = -1.0
         self.epoch = 0
+        self.loss: Tensor | float = math.inf
+        """On the training nodes, of the weights before the last step."""
+        self.progress = Progress(recipe)
         self.dropout: Dropout | None = None
         if recipe.dropout > 0:
             self.dropout = partial(_drop, recipe.dropout, generator(seed, "dropout", device))
@@ -125,12 +154,17 @@ class _Run:
         """Go on at rate ``lr``, with fresh moments."""
         self.adam = Adam({key: tensor.detach() for key, tensor in self.weights.items()}, lr, self._decay)
 
-    def judge(self, epoch: int, accuracy: float) -> None:
-        """Keep the weights as they are now, of ``epoch``, if they are better than all before."""
-        if accuracy > self.accuracy:
-            self.accuracy, self.epoch = accuracy, epoch
+    def look(self, score: Tensor, val: LabelledView, fitted: float) -> None:
+        """Keep the weights as they are now, whose scores are ``score``, if they are better than all before.
+
+        With a loss below ``fitted`` the model has learned what it is trained on.
+        """
+        accuracy = float(_share(score.detach()[val.nodes].argmax(-1), val))
+        if better := accuracy > self.accuracy:
+            self.accuracy, self.epoch = accuracy, self.progress.epoch
             for key, tensor in self.weights.items():
                 self.best[key].copy_(tensor.detach())
+        self.progress.has_looked(better=better, has_fitted=float(self.loss) < fitted)
 
 
 def _drop(rate: float, stream: Generator, x: Tensor) -> Tensor:
@@ -138,9 +172,27 @@ def _drop(rate: float, stream: Generator, x: Tensor) -> Tensor:
     return x * keep / (1 - rate)
 
 
-def _judge(batch: Sequence[_Run], epoch: int, scores: Sequence[Tensor], val: LabelledView) -> None:
-    for run, score in zip(batch, scores, strict=True):
-        run.judge(epoch, float(_share(score.detach()[val.nodes].argmax(-1), val)))
+def _prepared(view: LabelledView) -> LabelledView:
+    """The view with its inputs settled: nothing but weights changes from here on."""
+    return replace(view, inputs=settled(view.inputs))
+
+
+def _loss_on(train: LabelledView) -> Callable[[Tensor], Tensor]:
+    """The mean cross-entropy of scores [n, C] on the labelled nodes."""
+    everyone = torch.arange(train.inputs.num_nodes, device=train.nodes.device)
+    if torch.equal(train.nodes, everyone):  # of a condensed graph: nothing to gather, nor to scatter on the way back
+        return lambda scores: cross_entropy(scores, train.y)
+    return lambda scores: cross_entropy(scores[train.nodes], train.y)
+
+
+def _scores(batch: Sequence[_Run], inputs: Inputs, *, together: bool, drop: bool = True) -> list[Tensor]:
+    """Class scores [n, C] of each run, of all ``together`` where their model knows how."""
+    if not batch:
+        return []
+    dropouts = [run.dropout if drop else None for run in batch]
+    return _logits(
+        [run.model for run in batch] if together else batch[0].model, [run.weights for run in batch], inputs, dropouts
+    )
 
 
 def _logits(
@@ -161,7 +213,7 @@ def predict(model: Model | Sequence[Model], parameters: Sequence[Parameters], vi
     """The class of each of the view's m labelled nodes by each of R sets of weights: int64 [R, m]."""
     # One model's sets one at a time: all the scores of a large graph need not be held at once.
     batches = [[one] for one in parameters] if isinstance(model, Model) else [parameters]
-    scores = (each for batch in batches for each in _logits(model, batch, view.inputs))
+    scores = (each for batch in batches for each in _logits(model, batch, settled(view.inputs)))
     return torch.stack([each[view.nodes].argmax(-1) for each in scores])
 
 
@@ -180,6 +232,11 @@ def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     if y.dim() == 2:
         return -(y * log_probability).sum(-1).mean()
     return -log_probability.gather(-1, y.unsqueeze(-1)).squeeze(-1).mean()
+
+
+def least_loss(y: Tensor) -> float:
+    """The least that :func:`cross_entropy` against ``y`` can be: 0 for class ids, the mean entropy of soft rows."""
+    return float(torch.special.entr(y).sum(-1).mean()) if y.dim() == 2 else 0.0
 
 
 def stackable(model: Model, features: int, classes: int) -> tuple[Any, ...]:
