@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from gcond.cli.common_options import (
     whole_number,
 )
 from gcond.cli.learning_options import NOT_WATCHING, Watching, tell_written
+from gcond.cli.storage_facts import compaction_facts
 
 DEFAULT_METHOD = "gcond"
 
@@ -43,6 +45,9 @@ def command(
     set_: Annotated[SetOption, Parameter(help="Settings of the method; they go before the recipe's.")] = (),
     setting: SettingOption = None,
     directed: DirectedOption = False,
+    compact: Annotated[
+        bool, flag("Few bytes: as few entries and bits as validation accuracy allows, in place while features learn.")
+    ] = False,
     force: Annotated[bool, flag("Replace the file, and a checkpoint, if there is one.")] = False,
     watching: Watching = NOT_WATCHING,
     common: Common = DEFAULTS,
@@ -57,6 +62,7 @@ def command(
     from gcond.graph import budget_for
     from gcond.graph.budget import check_budget, parse_ratio
     from gcond.methods import method_for
+    from gcond.methods.compact import condense_compact
     from gcond.reports.tables import seconds, size
     from gcond.runtime.device import choose_device
 
@@ -84,7 +90,8 @@ def command(
         out = Path(f"{file_stem(graph)}-{method}-{budget.nodes}.safetensors")
         check(out)
     with watching.session(out, voice, method, learned=learned) as callbacks:
-        condensed = chosen.condense(graph, budget, seed, choose_device(common.device), callbacks)
+        make = partial(condense_compact, chosen) if compact else chosen.condense
+        condensed = make(graph, budget, seed, device=choose_device(common.device), callbacks=callbacks)
         condensed.save(out)
 
     provenance, found = condensed.provenance, condensed.statistics
@@ -93,5 +100,6 @@ def command(
         "nodes": f"{found.nodes:,} of {graph.num_nodes:,} ({100 * found.nodes / graph.num_nodes:.2f} %)",
         "edges": f"{found.edges:,} of {graph.num_edges:,}",
         "storage": f"{size(found.bytes)} of {size(graph.nbytes)}",
+        **compaction_facts(condensed),
     }
     tell_written(voice, out, condensed, source, counts=counts, time=seconds(provenance.cost["wall_seconds"]))

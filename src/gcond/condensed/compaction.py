@@ -26,9 +26,9 @@ BYTE_LABELS = 64
 class Compaction:
     """The form in which a condensed graph is held in its file.
 
-    4 and 8 bits are levels between 0 and the largest entry of a row, closer together near 0 (squares), because a row has
-    few large entries and many small ones; 16 are half floats in units of that largest entry, so that features of any
-    scale survive; 32 are left as they are. Below 32, soft labels and weights of edges are rounded as well.
+    4 and 8 bits are levels between 0 and the largest entry of a row, closer together near 0 (squares), because a row
+    has few large entries and many small ones; 16 are half floats in units of that largest entry, so that features of
+    any scale survive; 32 are left as they are. Below 32, soft labels and weights of edges are rounded as well.
     """
 
     entries: int | None = None
@@ -69,7 +69,7 @@ def cut(x: Tensor, entries: int | None) -> Tensor:
     if entries is None or entries >= x.shape[1]:
         return x
     kept = x.detach().abs().topk(entries, dim=1, sorted=False).indices
-    return x * torch.zeros_like(x).scatter_(1, kept, 1.0)
+    return torch.where(torch.zeros_like(x, dtype=torch.bool).scatter_(1, kept, True), x, 0.0)
 
 
 def compacted(x: Tensor, compaction: Compaction) -> Tensor:

@@ -29,7 +29,7 @@ _SIGNED = (np.int8, np.int16, np.int32, np.int64)
 _WHOLE = {torch.uint8, torch.uint16, torch.uint32, torch.int8, torch.int16, torch.int32, torch.int64}
 _VALUES = {4: torch.uint8, 8: torch.uint8, 16: torch.float16, 32: torch.float32}
 _INDICES = ("edge_index", "source_index", "cluster")
-_OF_TRAINING = ("x.", "y", "edge_")
+_NOT_FOR_TRAINING = ("source_index", "cluster", "structure.")
 
 
 def pack(tensors: Mapping[str, Tensor], compaction: Compaction) -> dict[str, Tensor]:
@@ -51,7 +51,7 @@ def pack(tensors: Mapping[str, Tensor], compaction: Compaction) -> dict[str, Ten
 
 def training_bytes(packed: Mapping[str, Tensor]) -> int:
     """Bytes of what training needs: features, labels and edges."""
-    return sum(tensor.nbytes for name, tensor in packed.items() if name.startswith(_OF_TRAINING))
+    return sum(tensor.nbytes for name, tensor in packed.items() if not name.startswith(_NOT_FOR_TRAINING))
 
 
 def form(x: Tensor, compaction: Compaction) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import torch
 
 from gcond.condensed import Compaction, CondensedGraph
 from gcond.condensed.compaction import Bits
-from gcond.condensed.provenance import CompactionRecord, Cost
+from gcond.condensed.provenance import CompactionRecord, Cost, TriedCut
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import DivergedError, GcondError
@@ -68,14 +68,13 @@ def compact(
     if not 0 <= tolerance < 1:
         raise GcondError(f"tolerance={tolerance:g} is no share of accuracy: give 0 or more, and less than 1")
     if entries is not None or bits is not None:
-        return _finish(small, Choice(Compaction(entries, bits or 8)), Stopwatch(), keep_structure=keep_structure)
+        return _finish(small, Choice(Compaction(entries, bits or 8)), keep_structure=keep_structure)
     if on is None:
         raise GcondError("how much can be cut is judged on the source graph: give it as on=, or say entries= yourself")
     made = small.provenance
     graph = load(on) if made is None else load(on, setting=made.setting, directed=made.directed)
-    watch = Stopwatch()
     choice = choose(small, graph, seed, choose_device(device), tolerance=tolerance)
-    return _finish(small, choice, watch, keep_structure=keep_structure)
+    return _finish(small, choice, keep_structure=keep_structure)
 
 
 def condense_compact(
@@ -83,6 +82,7 @@ def condense_compact(
     graph: SourceGraph,
     budget: Budget,
     seed: int,
+    *,
     device: torch.device | str = "cpu",
     callbacks: Sequence[Callback] = (),
 ) -> CondensedGraph:
@@ -91,10 +91,9 @@ def condense_compact(
     It is then chosen on what learning starts from, unless the method says itself how many entries it keeps; in how many
     bits they are held is decided at the end.
     """
-    watch = Stopwatch()
     if not isinstance(method, GradientMatching):
         small = method.condense(graph, budget, seed, device, callbacks)
-        return _finish(small, choose(small, graph, seed, device), _later(watch, small))
+        return _finish(small, choose(small, graph, seed, device))
     first: Choice | None = None
     if not method.entries:
         start = dataclasses.replace(method, epochs=0, probe_every=0).condense(graph, budget, seed, device)
@@ -102,7 +101,7 @@ def condense_compact(
         method = dataclasses.replace(method, entries=first.compaction.entries or 0)
     small = method.condense(graph, budget, seed, device, callbacks)
     choice = choose(small, graph, seed, device, entries=method.entries or small.x.shape[1])
-    return _finish(small, dataclasses.replace(choice, start=first), _later(watch, small))
+    return _finish(small, dataclasses.replace(choice, start=first))
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,16 @@ class Choice:
     """Mean validation accuracy before, where it was measured."""
     tolerance: float | None = None
     rungs: tuple[Rung, ...] = ()
+    seconds: tuple[float, float] = (0.0, 0.0)
+    """Wall and CPU seconds that it took."""
     start: Choice | None = None
     """The choice of entries before anything was learned."""
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """:attr:`seconds`, those of the start included."""
+        earlier = self.start.spent if self.start is not None else (0.0, 0.0)
+        return self.seconds[0] + earlier[0], self.seconds[1] + earlier[1]
 
 
 def choose(
@@ -149,15 +156,15 @@ def choose(
     val = graph.view("val").to(device)
     if len(val.nodes) == 0:
         raise GcondError("there is no validation node to judge a cut by: say yourself how many entries a row keeps")
-    uncut = _accuracy(small, val, seed)
+    watch, uncut = Stopwatch(), _accuracy(small, val, seed)
     rungs: list[Rung] = []
     for compaction in ladder(small, entries):
         smaller = small.compacted(compaction)
-        accuracy = uncut if torch.equal(smaller.x, small.x) and torch.equal(smaller.y, small.y) else None
-        rungs.append(Rung(compaction, smaller.nbytes, _accuracy(smaller, val, seed) if accuracy is None else accuracy))
+        same = smaller.sha256 == small.sha256  # only the form is another, so there is nothing to measure
+        rungs.append(Rung(compaction, smaller.nbytes, uncut if same else _accuracy(smaller, val, seed)))
         if rungs[-1].accuracy >= uncut - tolerance:
             break
-    return Choice(rungs[-1].compaction, uncut, tolerance, tuple(rungs))
+    return Choice(rungs[-1].compaction, uncut, tolerance, tuple(rungs), watch.spent())
 
 
 def ladder(small: CondensedGraph, entries: int | None = None) -> list[Compaction]:
@@ -182,25 +189,16 @@ def _accuracy(small: CondensedGraph, val: LabelledView, seed: int) -> float:
     return float(found.val_accuracy.mean())
 
 
-def _later(watch: Stopwatch, small: CondensedGraph) -> Stopwatch:
-    """``watch`` less what ``small`` has in its own cost already."""
-    cost = small.provenance.cost if small.provenance is not None else Cost()
-    watch.earlier = (-cost.get("wall_seconds", 0.0), -cost.get("cpu_seconds", 0.0))
-    return watch
-
-
-def _finish(
-    small: CondensedGraph, choice: Choice, watch: Stopwatch, *, keep_structure: bool = False
-) -> CondensedGraph:
+def _finish(small: CondensedGraph, choice: Choice, *, keep_structure: bool = False) -> CondensedGraph:
     """``small`` as ``choice`` has it, and that in its provenance."""
     made = small.compacted(choice.compaction)
     made = made if keep_structure else dataclasses.replace(made, structure={})
     if made.provenance is None:
         return made
-    wall, cpu = watch.spent()
+    wall, cpu = choice.spent
     cost = Cost(**made.provenance.cost)
-    cost["wall_seconds"] = cost.get("wall_seconds", 0.0) + max(0.0, wall)
-    cost["cpu_seconds"] = cost.get("cpu_seconds", 0.0) + max(0.0, cpu)
+    cost["wall_seconds"] = cost.get("wall_seconds", 0.0) + wall
+    cost["cpu_seconds"] = cost.get("cpu_seconds", 0.0) + cpu
     record = CompactionRecord(compacted_from=small.sha256, bytes_before=small.nbytes, bytes_after=made.nbytes)
     record |= _described(choice)
     if choice.start is not None:
@@ -214,13 +212,9 @@ def _described(choice: Choice) -> CompactionRecord:
     if choice.uncut is None or choice.tolerance is None:
         return record
     rungs = [
-        {
-            "entries": rung.compaction.entries,
-            "bits": rung.compaction.bits,
-            "bytes": rung.bytes,
-            "val_accuracy": rung.accuracy,
-        }
+        TriedCut(entries=cut.entries, bits=cut.bits, bytes=rung.bytes, val_accuracy=rung.accuracy)
         for rung in choice.rungs
+        for cut in (rung.compaction,)
     ]
     tried = CompactionRecord(val_accuracy=choice.uncut, tolerance=choice.tolerance, runs=RUNS, ladder=rungs)
     return record | tried

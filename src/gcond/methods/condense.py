@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from gcond.errors import GcondError
 from gcond.graph import Setting, SourceGraph, budget_for
 from gcond.matching.callback import Callback
 from gcond.methods import method_for
+from gcond.methods.compact import condense_compact
 from gcond.methods.method import Method
 from gcond.runtime.device import choose_device
 
@@ -38,6 +40,7 @@ def condense(
     callbacks: Sequence[Callback] = (),
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    compact: bool = False,
     **options: Any,
 ) -> CondensedGraph:
     """Condense ``graph`` (or what :func:`gcond.load` makes of it) to a budget given as ``ratio`` or ``nodes``.
@@ -54,6 +57,9 @@ def condense(
     Methods that learn tell ``callbacks`` (:mod:`gcond.callbacks`) what happens. With ``checkpoint`` they write
     their state to that file at the start, every half a minute and at the end; with ``resume`` they go on from it if
     it is there. The file stays: remove it once the result is saved. Other methods take one step and do none of this.
+
+    With ``compact`` the result takes as few bytes as validation accuracy allows, as by :func:`gcond.compact`; methods
+    that learn features do so with the cut in place.
     """
     if resume and checkpoint is None:
         raise GcondError("resume needs to know what from: give the file, for example checkpoint='run.checkpoint'")
@@ -65,4 +71,5 @@ def condense(
     budget = budget_for(source, ratio=ratio, nodes=nodes)
     if checkpoint is not None:
         callbacks = [Checkpoint(checkpoint, resume=resume), *callbacks]
-    return chosen.condense(source, budget, seed, choose_device(device), callbacks)
+    make = partial(condense_compact, chosen) if compact else chosen.condense
+    return make(source, budget, seed, device=choose_device(device), callbacks=callbacks)

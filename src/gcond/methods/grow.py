@@ -96,6 +96,11 @@ def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[Gradien
             "structure=free has one number per pair of nodes, which says nothing of new ones: "
             "only graphs made with structure=mlp can be grown"
         )
+    if made.compaction and not small.structure and isinstance(method, GCond):
+        raise GcondError(
+            "the weights of its structure were dropped when it was compacted: grow the graph that it was compacted "
+            "from, or compact that again and keep the structure"
+        )
     if small.y.dim() != 1:
         raise GcondError("this graph has soft labels, and only one with one class per node can be grown")
     return method, made
@@ -124,7 +129,8 @@ def _learn(
     method.check_memory(task, structure, len(y), init)
     x = _start_beside(small, task, init)
     phi = structure.kept(small.structure, x.shape[1])
-    synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=small.x.clone()).to(task.train.y.device)
+    old, shown = small.x.clone(), method.entries or None
+    synthetic = Synthetic(x, y, structure, phi, method.rates(x), fixed=old, entries=shown).to(task.train.y.device)
     alone = method
     if isinstance(method, GCond):  # one turn of X' as long as the whole run, so that Φ never has one
         alone = dataclasses.replace(method, schedule="features-first", features_epochs=max(1, method.epochs))
