@@ -91,7 +91,7 @@ def test_a_graph_of_unknown_origin(gcond, workspace):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "judged on the source graph: give it as --on, or say --entries yourself"),
+        ([], "judged on the source graph: give --on SOURCE, or say it yourself, as --entries 100 does"),
         (["--entries", "0"], "is no number of entries per row: give 1 or more"),
         (["--bits", "5"], "--bits"),
         (["--entries", "2", "--tolerance", "0.1"], "--tolerance is for cuts that are chosen"),

@@ -35,7 +35,7 @@ TOLERANCE = 0.002
 # How a cut is judged: the usual test model, trained half as long from the same seeds on every one.
 MODEL = GCN(layers=2, hidden=256)
 RECIPE = Recipe(epochs=300, validate_every=10)
-RUNS = 6
+RUNS = 10
 
 STRONGEST = 64
 """The strongest cut keeps one of so many features; the next ones keep √2 times as many each."""
@@ -70,7 +70,7 @@ def compact(
     if entries is not None or bits is not None:
         return _finish(small, Choice(Compaction(entries, bits or 8)), keep_structure=keep_structure)
     if on is None:
-        raise GcondError("how much can be cut is judged on the source graph: give it as on=, or say entries= yourself")
+        raise GcondError("how much can be cut is judged on the source graph: give on=SOURCE, or say it yourself, as entries=100 does")
     made = small.provenance
     graph = load(on) if made is None else load(on, setting=made.setting, directed=made.directed)
     choice = choose(small, graph, seed, choose_device(device), tolerance=tolerance)
