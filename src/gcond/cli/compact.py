@@ -55,16 +55,18 @@ def command(
     graph = None
     if on is not None:
         graph, _ = common.load_origin(small, on, voice)
-    made = compact(
-        small,
-        on=None if said else graph,
-        entries=entries,
-        bits=int(bits) if bits is not None else None,  # type: ignore[arg-type]
-        tolerance=TOLERANCE if tolerance is None else tolerance,
-        seed=seed,
-        keep_structure=keep_structure,
-        device=common.device,
-    )
+    with voice.progress("compact") as tick:
+        made = compact(
+            small,
+            on=None if said else graph,
+            entries=entries,
+            bits=int(bits) if bits is not None else None,  # type: ignore[arg-type]
+            tolerance=TOLERANCE if tolerance is None else tolerance,
+            seed=seed,
+            keep_structure=keep_structure,
+            device=common.device,
+            on_progress=tick,
+        )
     made.save(out)
 
     known = made.provenance.source.get("bytes") if made.provenance is not None else None

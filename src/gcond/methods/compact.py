@@ -22,6 +22,7 @@ from gcond.methods.gradient_matching import GradientMatching
 from gcond.methods.method import Method
 from gcond.models import GCN
 from gcond.runtime.device import choose_device
+from gcond.runtime.progress_tick import Tick, ignore
 from gcond.runtime.stopwatch import Stopwatch
 from gcond.training import Recipe, fit
 
@@ -51,6 +52,7 @@ def compact(
     seed: int = 0,
     keep_structure: bool = False,
     device: str = "auto",
+    on_progress: Tick = ignore,
 ) -> CondensedGraph:
     """The graph ``condensed`` (or its file) in few bytes: each row of X' keeps its largest entries, in few bits each.
 
@@ -70,10 +72,12 @@ def compact(
     if entries is not None or bits is not None:
         return _finish(small, Choice(Compaction(entries, bits or 8)), keep_structure=keep_structure)
     if on is None:
-        raise GcondError("how much can be cut is judged on the source graph: give on=SOURCE, or say it yourself, as entries=100 does")
+        raise GcondError(
+            "how much can be cut is judged on the source graph: give on=SOURCE, or say it yourself, as entries=100 does"
+        )
     made = small.provenance
     graph = load(on) if made is None else load(on, setting=made.setting, directed=made.directed)
-    choice = choose(small, graph, seed, choose_device(device), tolerance=tolerance)
+    choice = choose(small, graph, seed, choose_device(device), tolerance=tolerance, on_progress=on_progress)
     return _finish(small, choice, keep_structure=keep_structure)
 
 
@@ -143,6 +147,7 @@ def choose(
     *,
     tolerance: float = TOLERANCE,
     entries: int | None = None,
+    on_progress: Tick = ignore,
 ) -> Choice:
     """The strongest cut of ``small`` that keeps its validation accuracy; ``entries`` leaves the bits to choose."""
     for what, own, there in (
@@ -158,7 +163,9 @@ def choose(
         raise GcondError("there is no validation node to judge a cut by: say yourself how many entries a row keeps")
     watch, uncut = Stopwatch(), _accuracy(small, val, seed)
     rungs: list[Rung] = []
-    for compaction in ladder(small, entries):
+    cuts = ladder(small, entries)
+    for place, compaction in enumerate(cuts):
+        on_progress("trying cuts", place, len(cuts), str(compaction))
         smaller = small.compacted(compaction)
         same = smaller.sha256 == small.sha256  # only the form is another, so there is nothing to measure
         rungs.append(Rung(compaction, smaller.nbytes, uncut if same else _accuracy(smaller, val, seed)))
