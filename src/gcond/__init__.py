@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gcond.graph.features import FeatureTransform as FeatureTransform
     from gcond.graph.propagation import propagate as propagate
     from gcond.graph.source_graph import SourceGraph as SourceGraph
+    from gcond.methods.compact import compact as compact
     from gcond.methods.condense import condense as condense
     from gcond.methods.grow import grow as grow
     from gcond.runtime.engines import open_engine as open_engine
@@ -39,6 +40,7 @@ _HOMES = {
     "load": "gcond.data",
     "condense": "gcond.methods.condense",
     "grow": "gcond.methods.grow",
+    "compact": "gcond.methods.compact",
     "evaluate": "gcond.evaluation.evaluate",
     "compare": "gcond.evaluation.compare",
     "search": "gcond.evaluation.nas.architecture_search",

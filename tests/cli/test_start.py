@@ -49,7 +49,8 @@ def test_what_needs_no_torch_does_not_wait_for_it(argv):
     ("command", "options"),
     [
         ("condense", ["--ratio", "--nodes", "--method", "--seed", "--out", "-o", "--set", "--setting", "--directed"]),
-        ("condense", ["--recipe", "--resume", "--checkpoint-every", "--log", "--force"]),
+        ("condense", ["--recipe", "--resume", "--checkpoint-every", "--log", "--force", "--compact"]),
+        ("compact", ["--on", "--entries", "--bits", "--tolerance", "--seed", "--keep-structure", "-o", "--force"]),
         ("grow", ["--on", "--nodes", "--seed", "--out", "-o", "--set", "--force", "--resume", "--checkpoint-every"]),
         (
             "evaluate",

@@ -188,3 +188,26 @@ def test_to_a_device_is_a_fresh_start_from_the_same_numbers():
     assert_equal(moved.learned(), synthetic.learned())
     assert torch.equal(moved.y, LABELS)
     assert moved.rate == 1
+
+
+def test_hidden_entries_come_forward_when_those_before_them_shrink():
+    x = torch.tensor([[1.0, 0.98, 0.0]])
+    synthetic = Synthetic(x, torch.tensor([0]), NoStructure(), {}, Rates(0.1), entries=1)
+    assert synthetic.x.tolist() == [[1, 0, 0]]
+    synthetic.learn(features=True, structure=False)
+    synthetic.update(synthetic.labelled().inputs.x.sum())  # which wants everything that it sees smaller
+    assert synthetic.x[0, 0] == 0
+    assert synthetic.x[0, 1] == torch.tensor(0.98)
+    before = synthetic.snapshot()
+    synthetic.update(synthetic.labelled().inputs.x.sum())
+    after = synthetic.x.clone()
+    synthetic.restore(before)
+    synthetic.update(synthetic.labelled().inputs.x.sum())
+    assert torch.equal(synthetic.x, after)
+
+
+def test_fixed_rows_are_never_cut():
+    fixed = torch.ones(1, 3)
+    y = torch.tensor([0, 0])
+    synthetic = Synthetic(torch.ones(1, 3), y, NoStructure(), {}, Rates(0.1), fixed=fixed, entries=2).to("cpu")
+    assert torch.count_nonzero(synthetic.x, dim=1).tolist() == [3, 2]

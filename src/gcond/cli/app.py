@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 
 from gcond import __version__
 from gcond.cli import (
+    compact,
     compare,
     condense,
     demo,
@@ -50,6 +51,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "evaluate": evaluate.command,
     "compare": compare.command,
     "grow": grow.command,
+    "compact": compact.command,
     "nas": nas.command,
     "inspect": inspect.command,
     "plot": plot.command,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from gcond.cli.common_options import (
     whole_number,
 )
 from gcond.cli.learning_options import NOT_WATCHING, Watching, tell_written
+from gcond.cli.storage_facts import compaction_facts
 
 DEFAULT_METHOD = "gcond"
 
@@ -45,6 +47,9 @@ def command(
     setting: SettingOption = None,
     directed: DirectedOption = False,
     features: FeaturesOption = None,
+    compact: Annotated[
+        bool, flag("Few bytes: as few entries and bits as validation accuracy allows, in place while features learn.")
+    ] = False,
     force: Annotated[bool, flag("Replace the file, and a checkpoint, if there is one.")] = False,
     watching: Watching = NOT_WATCHING,
     common: Common = DEFAULTS,
@@ -59,6 +64,7 @@ def command(
     from gcond.graph import budget_for
     from gcond.graph.budget import check_budget, parse_ratio
     from gcond.methods import method_for
+    from gcond.methods.compact import condense_compact
     from gcond.reports.tables import seconds, size
     from gcond.runtime.device import choose_device
 
@@ -87,7 +93,8 @@ def command(
         check(out)
     device = choose_device(common.device)
     with watching.session(out, voice, method, learned=learned) as callbacks:
-        condensed = chosen.condense(graph, budget, seed, device, callbacks, threads=common.threads)
+        make = partial(condense_compact, chosen) if compact else chosen.condense
+        condensed = make(graph, budget, seed, device=device, callbacks=callbacks, threads=common.threads)
         condensed.save(out)
 
     provenance, found = condensed.provenance, condensed.statistics
@@ -96,5 +103,6 @@ def command(
         "nodes": f"{found.nodes:,} of {graph.num_nodes:,} ({100 * found.nodes / graph.num_nodes:.2f} %)",
         "edges": f"{found.edges:,} of {graph.num_edges:,}",
         "storage": f"{size(found.bytes)} of {size(graph.nbytes)}",
+        **compaction_facts(condensed),
     }
     tell_written(voice, out, condensed, source, counts=counts, time=seconds(provenance.cost["wall_seconds"]))

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, FeaturesOption, SettingOption
 from gcond.cli.learning_options import learned_facts, structure_facts
+from gcond.cli.storage_facts import compaction_facts, storage, storage_sentence
 from gcond.errors import GcondError
 from gcond.reports.score_changes import changed
 
@@ -102,11 +103,15 @@ def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | Non
     else:  # the statistics of a transform are as long as the feature list
         payload |= provenance.to_json() | {"transform": provenance.transform.get("kind")}
     payload |= {"statistics": found.to_json(), "source_statistics": _counts(original), "reduction": reduction}
+    payload["bytes"] = storage(file, graph, original.bytes if original is not None else None)
 
     name = (source.name if source is not None else remembered.name if remembered is not None else "") or "source"
     columns: dict[str, Statistics | SourceSummary] = {"condensed": found}
     columns |= {name: original} if original is not None else {}
-    shown = [_about(file, graph, reduction).rich(), statistics_table(columns).rich()]
+    shown = [
+        _about(file, graph, reduction, storage_sentence(payload["bytes"])).rich(),
+        statistics_table(columns).rich(),
+    ]
     if provenance is not None and provenance.scores:
         shown.append(score_table(provenance.scores, "scores", distinctions(provenance.scores)).rich())
     voice.result(payload, *shown)
@@ -150,7 +155,7 @@ def _ancestors(provenance: Provenance) -> Iterator[str]:
         child = parent
 
 
-def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> Any:
+def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], stored: str) -> Any:
     from gcond.reports.tables import assignments, facts, percent, seconds
 
     about = {"file": str(file), "holds": "a condensed graph"}
@@ -159,7 +164,8 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
     )
     p = graph.provenance
     if p is None:
-        return facts(about | {"provenance": "none: it was not made by gcond condense", "reduction": smaller})
+        about |= {"provenance": "none: it was not made by gcond condense", "reduction": smaller, "storage": stored}
+        return facts(about | compaction_facts(graph))
     # Files of other makers may leave parts of the cost or the budget out.
     wall, cpu, memory = p.cost.get("wall_seconds"), p.cost.get("cpu_seconds"), p.cost.get("peak_rss_mb")
     ratio = p.budget.get("ratio")
@@ -181,5 +187,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float]) -> An
             "cost": ", ".join(cost),
             "threads": str(p.threads or ""),
             "reduction": smaller,
+            "storage": stored,
+            **compaction_facts(graph),
         }
     )

@@ -125,6 +125,8 @@ def tell_written(
         payload["ended"] = provenance.ended
     if provenance.grown_from:
         payload["grown_from"] = provenance.grown_from
+    if provenance.compaction:
+        payload["compaction"] = provenance.compaction
     about = {"wrote": str(out), "method": provenance.method, **counts}
     about |= structure_facts(condensed) | learned_facts(provenance)
     voice.result(payload, facts(about | {"time": time, "next": f"gcond evaluate {out} --on {source}"}).rich())

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from gcond.condensed import packing
+from gcond.condensed.compaction import MOST_PLACES, Compaction, compacted, rounded_labels, rounded_weights
 from gcond.condensed.provenance import Provenance
 from gcond.condensed.score import Score
 from gcond.errors import GcondError
@@ -50,6 +52,8 @@ class CondensedGraph:
     structure: dict[str, Tensor] = field(default_factory=dict)
     """Weights of a learned structure, so that the graph can be grown later."""
     provenance: Provenance | None = None
+    compaction: Compaction | None = None
+    """The form in which the file holds it, where that is not the plain one: the numbers here are just those."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -127,10 +131,27 @@ class CondensedGraph:
         named |= {name: tensor for name, tensor in optional.items() if tensor is not None}
         return named | {f"structure.{name}": tensor for name, tensor in self.structure.items()}
 
+    @cached_property
+    def packed(self) -> dict[str, Tensor]:
+        """Every tensor in the form, and under the name, that it has in the file."""
+        return self.tensors() if self.compaction is None else packing.pack(self.tensors(), self.compaction)
+
     @property
     def nbytes(self) -> int:
-        """Bytes of what training needs: features, labels and edges."""
-        return sum(tensor.nbytes for tensor in (self.x, self.y, self.edge_index, self.edge_weight))
+        """Bytes of what training needs, in the form of the file: features, labels and edges."""
+        return packing.training_bytes(self.packed)
+
+    def compacted(self, compaction: Compaction) -> CondensedGraph:
+        """The same graph with its numbers cut and rounded to ``compaction``; its scores, of another graph, are gone."""
+        rounding = compaction.bits < 32
+        return dataclasses.replace(
+            self,
+            x=compacted(self.x, compaction),
+            y=rounded_labels(self.y) if rounding and self.y.dim() == 2 else self.y,
+            edge_weight=rounded_weights(self.edge_weight) if rounding else self.edge_weight,
+            provenance=dataclasses.replace(self.provenance, scores=()) if self.provenance is not None else None,
+            compaction=compaction,
+        )
 
     @cached_property
     def sha256(self) -> str:
@@ -167,8 +188,10 @@ class CondensedGraph:
     def save(self, path: str | Path) -> None:
         """Write one safetensors file, atomically."""
         provenance = self.provenance.to_json() if self.provenance else None
-        metadata = {"format": FORMAT_VERSION, "kind": "condensed", "provenance": provenance}
-        write_tensors(path, self.tensors(), metadata)
+        metadata: dict[str, Any] = {"format": FORMAT_VERSION, "kind": "condensed", "provenance": provenance}
+        if self.compaction is not None:
+            metadata["compaction"] = packing.form(self.x, self.compaction)
+        write_tensors(path, self.packed, metadata)
 
     @classmethod
     def load(cls, path: str | Path) -> CondensedGraph:
@@ -176,6 +199,10 @@ class CondensedGraph:
         tensors, metadata = read_tensors(path)
         if metadata.get("kind") != "condensed":
             raise GcondError(f"'{path}' holds a {metadata.get('kind')} graph, and a condensed graph is needed here")
+        try:
+            compaction, tensors = packing.unpack(tensors, metadata.get("compaction"))
+        except GcondError as error:
+            raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
         prefix = "structure."
         structure = {name[len(prefix) :]: tensors.pop(name) for name in list(tensors) if name.startswith(prefix)}
         missing = [name for name in ("x", "y", "edge_index", "edge_weight") if name not in tensors]
@@ -187,7 +214,7 @@ class CondensedGraph:
         try:
             recorded = metadata["provenance"]
             provenance = None if recorded is None else Provenance.from_json(recorded)
-            return cls(**tensors, structure=structure, provenance=provenance)
+            return cls(**tensors, structure=structure, provenance=provenance, compaction=compaction)
         except GcondError as error:
             raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
         except KeyError:
@@ -238,6 +265,21 @@ def _check(graph: CondensedGraph) -> None:
         raise GcondError(f"cluster is {cluster.dtype} {list(cluster.shape)}, and must be int64 [source nodes]")
     if cluster is not None and (wrong := _outside(cluster, -1, n)) is not None:
         raise GcondError(f"cluster names node {wrong}, but there are {n} nodes, 0 to {n - 1}, and -1 for none")
+    if graph.compaction is not None:
+        _check_compact(graph, graph.compaction)
+
+
+def _check_compact(graph: CondensedGraph, compaction: Compaction) -> None:
+    """Refuse numbers that the file would not give back."""
+    if graph.x.numel() > MOST_PLACES:
+        raise GcondError(f"x has {graph.x.numel():,} numbers, and at most {MOST_PLACES:,} can be compacted")
+    pairs = [(graph.x, compacted(graph.x, compaction))]
+    if compaction.bits < 32:
+        pairs += [(graph.edge_weight, rounded_weights(graph.edge_weight))]
+        pairs += [(graph.y, rounded_labels(graph.y))] if graph.y.dim() == 2 else []
+    # Bit by bit: a zero that is negative would come back as another.
+    if not all(torch.equal(own.view(torch.int32), back.view(torch.int32)) for own, back in pairs):
+        raise GcondError(f"its numbers are not compact ({compaction}): CondensedGraph.compacted makes them so")
 
 
 def _outside(values: Tensor, low: int, high: int) -> int | None:

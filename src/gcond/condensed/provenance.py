@@ -58,6 +58,35 @@ class Parent(TypedDict, total=False):
     parent: Parent
 
 
+class TriedCut(TypedDict, total=False):
+    """A cut of the ladder."""
+
+    entries: Count | None
+    bits: Count
+    bytes: Count
+    val_accuracy: float
+
+
+class CompactionRecord(TypedDict, total=False):
+    """What a compaction cut, and how that was chosen; without a ladder it was said by a person."""
+
+    compacted_from: str
+    """sha256 of the graph before."""
+    entries: Count | None
+    bits: Count
+    bytes_before: Count
+    bytes_after: Count
+    val_accuracy: float
+    """Mean validation accuracy before, a fraction."""
+    tolerance: float
+    runs: Count
+    """Trainings for each accuracy."""
+    ladder: list[TriedCut]
+    """From strong to weak, up to the one that was taken."""
+    start: CompactionRecord
+    """The choice of entries on what a learned graph started from."""
+
+
 @dataclass(frozen=True)
 class Provenance:
     """Origin of a condensed graph: enough to make it again and to judge it."""
@@ -91,6 +120,8 @@ class Provenance:
     """Why learning ended; nothing for methods that do not learn, and in files that do not say."""
     grown_from: str = ""
     """sha256 of the condensed graph that this one was grown from, if it was; seed and history are of the growth."""
+    compaction: CompactionRecord = field(default_factory=CompactionRecord)
+    """What was cut to make it compact, if it was."""
     parent: Parent = field(default_factory=Parent)
     """The making of that graph: :meth:`as_parent` of its provenance, with a parent of its own if it was grown too."""
 

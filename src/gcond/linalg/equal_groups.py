@@ -14,11 +14,11 @@ def equal_groups(points: Tensor, count: int, stream: Generator) -> Tensor:
     """The group of each of ``points`` [m, d], 0 to ``count`` - 1, sizes equal up to one: int64 [m].
 
     A set is cut in two across the direction in which it is spread most, and so on, each part in proportion to the
-    groups that it will hold (a principal direction divisive partitioning, Boley 1998, with equal parts). ``count`` is at
-    most m.
+    groups that it will hold (principal direction divisive partitioning, Boley 1998, with equal parts). ``count`` is
+    at most m.
 
-    Equal sizes matter to what is made of groups: k-means gives a few far-off points a centre each and leaves the bulk to
-    a handful, so that the plain mean over centres is not the mean of the points.
+    Equal sizes matter to what is made of groups: k-means gives a few far-off points a centre each and leaves the bulk
+    to a handful, so that the plain mean over centres is not the mean of the points.
     """
     group = torch.zeros(len(points), dtype=torch.long)
     waiting = [(torch.arange(len(points)), 0, count)]

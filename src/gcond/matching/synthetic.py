@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gcond.condensed import CondensedGraph
+from gcond.condensed.compaction import cut
 from gcond.graph import Inputs, LabelledView
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency
@@ -43,6 +44,8 @@ class Synthetic:
     """float32 [n, C]: soft labels that the graph is probed and saved with; ``y`` if there are none."""
     fixed: Tensor | None = field(default=None, kw_only=True)
     """Rows [m, d] that stand before X' and never change: the old nodes of a graph that is grown."""
+    entries: int | None = field(default=None, kw_only=True)
+    """Entries that each row of X' shows, its largest; the others are hidden, and may come forward as these shrink."""
     rate: float = field(default=1.0, init=False)
     """Factor on the learning rates since the start, after numbers that were not finite."""
 
@@ -53,8 +56,9 @@ class Synthetic:
 
     @property
     def x(self) -> Tensor:
-        """X' [n, d], fixed rows first."""
-        return self._x if self.fixed is None else torch.cat([self.fixed, self._x])
+        """X' [n, d] as it is seen, fixed rows first."""
+        seen = cut(self._x, self.entries)
+        return seen if self.fixed is None else torch.cat([self.fixed, seen])
 
     @property
     def labels(self) -> Tensor:
@@ -66,8 +70,8 @@ class Synthetic:
         phi = {key: tensor.to(device) for key, tensor in self._phi.items()}
         fixed = None if self.fixed is None else self.fixed.to(device)
         shown = None if self.shown is None else self.shown.to(device)
-        y = self.y.to(device)
-        return Synthetic(self._x.to(device), y, self.structure, phi, self._rates, shown=shown, fixed=fixed)
+        x, y = self._x.to(device), self.y.to(device)
+        return Synthetic(x, y, self.structure, phi, self._rates, shown=shown, fixed=fixed, entries=self.entries)
 
     def learn(self, features: bool, structure: bool) -> None:
         """Say which of X' and Φ the coming updates change; only that is differentiated."""

@@ -51,7 +51,7 @@ class Clusters(Method):
     2. The nodes of each predicted class are cut into equally large groups by :math:`Â^k X`, rows of unit length.
     3. With G [n, N] the groups' indicators, rows divided by their sums: :math:`X' = G Â^k X`, :math:`Y' = G P`, A' = I.
 
-    Nothing is trained on the condensed graph, so it takes seconds. Three choices make it serve every model, and each has
+    Nothing is trained on the condensed graph, so it takes seconds. Three choices make it serve every model, each with
     its reason (docs/clusters.md has the figures):
 
     - **Equal groups**: training gives every condensed node the same weight, so the mean over X' should be the mean of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from gcond.graph import Setting, SourceGraph, budget_for
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.matching.callback import Callback
 from gcond.methods import method_for
+from gcond.methods.compact import condense_compact
 from gcond.methods.method import Method
 from gcond.runtime.device import choose_device
 from gcond.runtime.threads import check_threads
@@ -45,6 +47,7 @@ def condense(
     callbacks: Sequence[Callback] = (),
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    compact: bool = False,
     **options: Any,
 ) -> CondensedGraph:
     """Condense ``graph`` (or what :func:`gcond.load` makes of it) to a budget given as ``ratio`` or ``nodes``.
@@ -68,6 +71,8 @@ def condense(
     ``threads`` is the number of CPU threads; by default it is as many as the work deserves, one for all but large
     graphs. Afterwards torch has as many as before. With another number large sums may round differently, so the
     provenance has it.
+    With ``compact`` the result takes as few bytes as validation accuracy allows, as by :func:`gcond.compact`; methods
+    that learn features do so with the cut in place.
     """
     deadline = Deadline(within) if within is not None else None
     check_threads(threads)
@@ -83,7 +88,8 @@ def condense(
         callbacks = [Checkpoint(checkpoint, resume=resume), *callbacks]
     if deadline is not None:
         callbacks = [*callbacks, deadline]
-    condensed = chosen.condense(source, budget, seed, choose_device(device), callbacks, threads=threads)
+    make = partial(condense_compact, chosen) if compact else chosen.condense
+    condensed = make(source, budget, seed, device=choose_device(device), callbacks=callbacks, threads=threads)
     if deadline is not None and (late := deadline.overrun(chosen.name)):
         warnings.warn(late, UserWarning, stacklevel=2)
     return condensed

@@ -87,6 +87,9 @@ class GradientMatching(Method):
     """Where X' starts; ``clusters`` is what the method of that name makes, soft labels included. ``sample`` is the
     paper's, labelled nodes of the class. ``auto`` tries that and ``propagated-means`` for a few epochs each and goes
     on with the one that the probe likes better."""
+    entries: int = 0
+    """Entries of each row of X' that are kept while it learns, its largest; the others are zero. 0 keeps all
+    (``--compact`` chooses by validation)."""
     sampling: Sampling = "auto"
     """``never``: exact gradients of all labelled nodes. ``always``: batches with sampled neighbours, as released.
     ``auto``: batches only where exact gradients take more than ``memory``."""
@@ -111,7 +114,7 @@ class GradientMatching(Method):
         for name in ("outer", "batch", "lr_model", "lr_features"):
             if (value := getattr(self, name)) != "auto" and value <= 0:
                 raise ValueError(f"{name} must be positive")
-        for name in ("epochs", "inner", "probe_every", "patience"):
+        for name in ("epochs", "inner", "entries", "probe_every", "patience"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative")
         if not 0 < self.probe_share < 1:
@@ -195,7 +198,8 @@ class GradientMatching(Method):
         else:
             x = initial_features(task, init)
         phi = structure.init(len(x), x.shape[1], generator(task.seed, "structure"))
-        return Synthetic(x, task.labels, structure, phi, self.rates(x), shown=shown).to(task.train.y.device)
+        synthetic = Synthetic(x, task.labels, structure, phi, self.rates(x), shown=shown, entries=self.entries or None)
+        return synthetic.to(task.train.y.device)
 
     def check_memory(self, task: Task, structure: Structure, nodes: int, init: Init) -> None:
         """Refuse a condensation to ``nodes`` nodes from the start ``init`` that does not fit into memory."""

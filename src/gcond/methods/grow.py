@@ -112,6 +112,11 @@ def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[Gradien
             "structure=free has one number per pair of nodes, which says nothing of new ones: "
             "only graphs made with structure=mlp can be grown"
         )
+    if made.compaction and not small.structure and isinstance(method, GCond):
+        raise GcondError(
+            "the weights of its structure were dropped when it was compacted: grow the graph that it was compacted "
+            "from, or compact that again and keep the structure"
+        )
     return method, made
 
 
@@ -137,11 +142,12 @@ def _learn(
     if small.y.dim() == 2:  # the old nodes keep their soft labels, and new ones are of one class
         shown = torch.cat([small.y, F.one_hot(task.labels, task.num_classes).float()])
     structure = method.structure_for(task)
-    init = method.init if method.init not in {"auto", "clusters"} else START
+    init = START if method.init == "auto" or method.init == "clusters" else method.init  # noqa: PLR1714 (for mypy)
     method.check_memory(task, structure, len(y), init)
     x = _start_beside(small, task, init)
     phi = structure.kept(small.structure, x.shape[1])
-    synthetic = Synthetic(x, y, structure, phi, method.rates(x), shown=shown, fixed=small.x.clone())
+    kept = method.entries or None
+    synthetic = Synthetic(x, y, structure, phi, method.rates(x), shown=shown, fixed=small.x.clone(), entries=kept)
     synthetic = synthetic.to(task.train.y.device)
     alone = method
     if isinstance(method, GCond):  # one turn of X' as long as the whole run, so that Φ never has one

@@ -17,7 +17,7 @@ from gcond.runtime.seeds import generator
 
 @dataclass(frozen=True)
 class RandomPropagation:
-    r"""A small MLP on features that are propagated after nodes were dropped at random (Feng et al., NeurIPS 2020, GRAND).
+    r"""A small MLP on features propagated after nodes were dropped at random (GRAND, Feng et al., NeurIPS 2020).
 
     .. math:: f(M) = \mathrm{ReLU}\Big(\tfrac{1}{K+1} \sum_{k \le K} Â^k M X W_1 + b_1\Big) W_2 + b_2
 

@@ -1,0 +1,80 @@
+"""``gcond compact``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from gcond.cli.common_options import DEFAULTS, Common, check_new_file, flag, whole_number
+from gcond.cli.storage_facts import compaction_facts, storage, storage_sentence
+from gcond.errors import GcondError
+
+
+def command(
+    condensed: Annotated[Path, Parameter(help="A file that `gcond condense` wrote.")],
+    /,
+    *,
+    on: Annotated[str | None, Parameter(help="The source graph, on whose validation nodes cuts are judged.")] = None,
+    entries: Annotated[
+        int | None, whole_number("Entries that each row of the features keeps; chosen by validation if not given.")
+    ] = None,
+    bits: Annotated[
+        Literal["4", "8", "16", "32"] | None,
+        Parameter(help="Bits of an entry, 32 for no rounding; chosen by validation, or 8 with --entries."),
+    ] = None,
+    tolerance: Annotated[
+        float | None, Parameter(help="Validation accuracy that a cut may cost; 0.002 if not given.")
+    ] = None,
+    seed: Annotated[int, whole_number("The seed of the first training that judges.")] = 0,
+    keep_structure: Annotated[
+        bool, flag("Keep the weights of a learned structure, so that the graph can be grown.")
+    ] = False,
+    out: Annotated[
+        Path | None, Parameter(alias="-o", help="The file to write; CONDENSED-compact if not given.")
+    ] = None,
+    force: Annotated[bool, flag("Replace the file if there is one.")] = False,
+    common: Common = DEFAULTS,
+) -> None:
+    """Hold a condensed graph in few bytes: few entries a row, few bits each.
+
+    For example: gcond compact cora-gcond-70.safetensors --on cora
+    """
+    voice = common.start()
+    from gcond.condensed import CondensedGraph
+    from gcond.methods.compact import TOLERANCE, compact
+    from gcond.reports.tables import facts
+
+    said = entries is not None or bits is not None
+    if said and tolerance is not None:
+        raise GcondError("--tolerance is for cuts that are chosen, and --entries or --bits say the cut: leave one out")
+    small = CondensedGraph.load(condensed)
+    out = out or Path(f"{condensed.stem}-compact.safetensors")
+    check_new_file(out, str(condensed), force)
+    graph = None
+    if on is not None:
+        graph, _ = common.load_origin(small, on, voice)
+    with voice.progress("compact") as tick:
+        made = compact(
+            small,
+            on=None if said else graph,
+            entries=entries,
+            bits=int(bits) if bits is not None else None,  # type: ignore[arg-type]
+            tolerance=TOLERANCE if tolerance is None else tolerance,
+            seed=seed,
+            keep_structure=keep_structure,
+            device=common.device,
+            on_progress=tick,
+        )
+    made.save(out)
+
+    known = made.provenance.source.get("bytes") if made.provenance is not None else None
+    bytes_ = storage(out, made, graph.nbytes if graph is not None else known)
+    bytes_["before"] = small.nbytes  # a graph of unknown origin has no provenance to keep it in
+    record = made.provenance.compaction if made.provenance is not None else {}
+    payload = {"out": str(out), "nodes": made.num_nodes, "sha256": made.sha256, "bytes": bytes_, "compaction": record}
+    about = {"wrote": str(out), "storage": storage_sentence(bytes_), **compaction_facts(made)}
+    if small.structure and not made.structure:
+        about["structure"] = "its weights are dropped, so it cannot be grown: --keep-structure keeps them"
+    voice.result(payload, facts(about | ({"next": f"gcond evaluate {out} --on {on}"} if on else {})).rich())

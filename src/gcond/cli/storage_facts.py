@@ -1,0 +1,45 @@
+"""Facts about the bytes of a condensed graph, for people and for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gcond.condensed import CondensedGraph
+
+
+def storage(file: Path, graph: CondensedGraph, source_bytes: int | None) -> dict[str, Any]:
+    """Bytes of ``graph`` before compaction and after, its share of the source's, and the size of its file."""
+    made = graph.provenance
+    before = made.compaction.get("bytes_before", graph.nbytes) if made is not None else graph.nbytes
+    share = graph.nbytes / source_bytes if source_bytes else None
+    return {"before": before, "after": graph.nbytes, "source_share": share, "file": file.stat().st_size}
+
+
+def storage_sentence(found: dict[str, Any]) -> str:
+    """:func:`storage` in words."""
+    from gcond.reports.tables import percent, size
+
+    words = size(found["after"])
+    if found["before"] != found["after"]:
+        words = f"{size(found['before'])} before, {words} after"
+    if found["source_share"] is not None:
+        words += f", {percent(found['source_share'], 2)} % of the source's"
+    return f"{words}; the whole file {size(found['file'])}"
+
+
+def compaction_facts(graph: CondensedGraph) -> dict[str, str]:
+    """Facts about what was cut and how it was chosen; none about a graph in the plain form."""
+    from gcond.reports.tables import percent, size
+
+    if graph.compaction is None:
+        return {}
+    facts = {"compact": str(graph.compaction)}
+    made = graph.provenance.compaction if graph.provenance is not None else {}
+    if "bytes_before" in made:
+        facts["compact"] += f", from {size(made['bytes_before'])}"
+    if ladder := made.get("ladder"):
+        taken, uncut = ladder[-1].get("val_accuracy", 0.0), made.get("val_accuracy", 0.0)
+        facts["compact"] += f"; validation accuracy {percent(uncut)} % before, {percent(taken)} % after"
+    return facts

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from condensed.test_condensed_graph import SCORE, condensed, small
+from gcond.condensed import Compaction, CondensedGraph
+from gcond.errors import GcondError
+from gcond.runtime.tensor_file import read_tensors, write_tensors
+from reference.damage import damaged_headers, damaged_tensors, sentence
+
+COMPACTIONS = st.builds(Compaction, st.none() | st.integers(1, 6), st.sampled_from([4, 8, 16, 32]))
+
+
+def large(bits=4, signed=True, entries=6):
+    """Twenty nodes of 100 features with soft labels, a cycle, and every optional tensor."""
+    stream = torch.Generator().manual_seed(1)
+    x = torch.randn(20, 100, generator=stream)
+    order = torch.arange(20)
+    graph = CondensedGraph(
+        x=x if signed else x.abs(),
+        y=torch.randn(20, 3, generator=stream).softmax(1),
+        edge_index=torch.stack([order, order.roll(1)]),
+        edge_weight=torch.rand(20, generator=stream),
+        source_index=torch.arange(300, 320),
+        cluster=torch.randint(-1, 20, (400,), generator=stream),
+    )
+    return graph.compacted(Compaction(entries, bits))
+
+
+@given(graph=condensed(), compaction=COMPACTIONS)
+def test_save_then_load_gives_it_back_bit_for_bit(graph, compaction, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "compact.safetensors"
+    compact = graph.compacted(compaction)
+    compact.save(path)
+    back = CondensedGraph.load(path)
+    assert back.sha256 == compact.sha256
+    assert back.compaction == compaction
+    assert back.provenance == compact.provenance
+    assert back.nbytes == compact.nbytes
+    for name, tensor in compact.tensors().items():
+        assert tensor.dtype == back.tensors()[name].dtype
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("bits", [4, 8, 16, 32])
+@pytest.mark.parametrize("entries", [1, 6, 80, None])
+def test_both_ways_to_say_where_entries_are(tmp_path, bits, signed, entries):
+    graph = large(bits, signed, entries)
+    graph.save(tmp_path / "g")
+    assert ("x.mask" in graph.packed) == (entries in (80, None))  # a bit each is less than a gap each
+    assert ("x.gaps" in graph.packed) != ("x.mask" in graph.packed)
+    assert CondensedGraph.load(tmp_path / "g").sha256 == graph.sha256
+
+
+def test_far_apart_entries(tmp_path):
+    """Gaps of 254, 255 and 256 zeros, of several times as many, and of so many that two bytes each are less."""
+    for places in ([0, 255, 511, 768], [5000], [70000], [10, 65545, 65546, 131083]):
+        x = torch.zeros(2, 70001)
+        x.view(-1)[places] = torch.arange(1.0, 1 + len(places))
+        none = {"edge_index": torch.empty(2, 0, dtype=torch.long), "edge_weight": torch.empty(0)}
+        graph = CondensedGraph(x=x, y=torch.tensor([0, 1]), **none).compacted(Compaction(None, 32))
+        graph.save(tmp_path / "g")
+        assert torch.equal(CondensedGraph.load(tmp_path / "g").x, x)
+
+
+def test_bytes_are_those_of_the_file():
+    plain, graph = small(), large(4, signed=False, entries=6)
+    assert plain.nbytes == sum(t.nbytes for t in (plain.x, plain.y, plain.edge_index, plain.edge_weight))
+    features, labels, edges = 120 + 60 + 20 * 4, 20 * 3, 2 * 20 + 2 * 20 + 4
+    assert graph.nbytes == features + labels + edges
+    assert graph.statistics.bytes == graph.nbytes
+    assert graph.packed["cluster"].dtype == torch.int8
+    assert graph.packed["source_index"].dtype == torch.uint16
+
+
+def test_a_compact_graph_is_used_like_any_other():
+    graph = large()
+    assert graph.x.dtype == graph.to_pyg().x.dtype == torch.float32
+    assert graph.x.shape == (20, 100)
+    assert torch.equal(graph.to_pyg().x, graph.x)
+    torch.testing.assert_close(graph.y.sum(1), torch.ones(20))
+    assert graph.view().inputs.num_features == 100
+
+
+def test_scores_are_of_the_graph_before():
+    made = small().compacted(Compaction(1, 8))
+    assert made.provenance.scores == ()
+    again = made.with_scores([SCORE])
+    assert again.compaction == made.compaction
+    assert again.provenance.scores == (SCORE,)
+
+
+def test_numbers_that_are_not_compact():
+    graph = large()
+    for changes in (
+        {"x": graph.x * 1.001 + 0.001},
+        {"y": graph.y.roll(1, 0) * 0.9 + 0.1 / 3},
+        {"edge_weight": torch.rand(20)},
+    ):
+        with pytest.raises(GcondError, match=r"its numbers are not compact \(6 entries a row, 4 bits each\)"):
+            dataclasses.replace(graph, **changes)
+    with pytest.raises(GcondError, match="its numbers are not compact"):
+        CondensedGraph(**{**small().__dict__, "compaction": Compaction(1, 32)})
+
+
+def damage(tmp_path, graph, tensors=None, **form):
+    """``graph`` in a file with some of its tensors or its form replaced; ``None`` removes a tensor."""
+    path = tmp_path / "damaged.safetensors"
+    graph.save(path)
+    kept, header = read_tensors(path)
+    kept = {key: value for key, value in ({**kept, **(tensors or {})}).items() if value is not None}
+    write_tensors(path, kept, {**header, "compaction": {**header["compaction"], **form}})
+    return path
+
+
+def changed(tensor, place, value):
+    tensor = tensor.clone()
+    tensor[place] = value
+    return tensor
+
+
+U8 = torch.uint8
+
+
+@pytest.mark.parametrize(
+    ("bits", "change", "message"),
+    [
+        (4, lambda p: {"x.values": None}, "lacks the tensor 'x.values': it was not written whole"),
+        (4, lambda p: {"x.gaps": None}, "has both x.gaps and x.mask, or neither"),
+        (4, lambda p: {"x.mask": torch.zeros(250, dtype=U8)}, "has both x.gaps and x.mask, or neither"),
+        (4, lambda p: {"x.scale": None}, "lacks the tensor 'x.scale'"),
+        (4, lambda p: {"y": None}, "lacks the tensor 'y'"),
+        (4, lambda p: {"edge_index": None}, "lacks the tensor 'edge_index'"),
+        (4, lambda p: {"edge_weight": None}, "lacks the tensor 'edge_weight'"),
+        (4, lambda p: {"edge_weight.scale": None}, "lacks the tensor 'edge_weight.scale'"),
+        (4, lambda p: {"x": torch.ones(20, 100)}, "has features twice"),
+        (4, lambda p: {"surprise": torch.ones(1)}, "has a tensor 'surprise' that this gcond does not know"),
+        (32, lambda p: {"x.scale": torch.ones(20)}, "tensor 'x.scale' that is not of its form"),
+        (32, lambda p: {"edge_weight.scale": torch.ones(1)}, "has a tensor 'edge_weight.scale' that this gcond does"),
+        (4, lambda p: {"x.gaps": changed(p["x.gaps"], 0, 250)}, "leads to place 2"),
+        (4, lambda p: {"x.gaps": p["x.gaps"][:-1]}, "x.values has 60 numbers, which are not those of 119|is not what"),
+        (4, lambda p: {"x.gaps": torch.cat([p["x.gaps"], torch.tensor([255], dtype=U8)])}, "'x.gaps' is not what"),
+        (4, lambda p: {"x.gaps": p["x.gaps"].float()}, r"x.gaps is torch.float32 \[120\], and must be uint8 or uint16"),
+        (4, lambda p: {"x.gaps": p["x.gaps"].to(torch.uint16)}, "'x.gaps' is not what gcond writes"),
+        (4, lambda p: {"x.values": p["x.values"][:-1]}, "x.values has 59 numbers, which are not those of 120 entries"),
+        (4, lambda p: {"x.values": torch.full((60,), 0x88, dtype=U8)}, "'x.* is not what gcond writes"),
+        (4, lambda p: {"x.values": p["x.values"].half()}, "x.values is torch.float16"),
+        (16, lambda p: {"x.values": changed(p["x.values"], 3, torch.nan)}, "x.values has numbers that are not finite"),
+        (32, lambda p: {"x.values": changed(p["x.values"], 3, torch.inf)}, "x.values has numbers that are not finite"),
+        (32, lambda p: {"x.values": changed(p["x.values"], 3, -0.0)}, "'x.gaps' is not what gcond writes"),
+        (16, lambda p: {"x.values": changed(p["x.values"], 3, 2.0)}, "is not what gcond writes"),
+        (8, lambda p: {"x.scale": changed(p["x.scale"], 3, torch.nan)}, "x.scale has numbers that are not finite"),
+        (8, lambda p: {"x.scale": changed(p["x.scale"], 3, -1.0)}, "is not what gcond writes"),
+        (8, lambda p: {"x.scale": changed(p["x.scale"], 3, 0.0)}, "is not what gcond writes"),
+        (8, lambda p: {"x.scale": p["x.scale"][:-1]}, r"x.scale is torch.float32 \[19\], and must be float32 \[20\]"),
+        (8, lambda p: {"y": changed(p["y"], (0, 0), 0)}, "its numbers are not compact|shares"),
+        (8, lambda p: {"y": p["y"].float()}, "y is torch.float32"),
+        (8, lambda p: {"y": p["y"][:0]}, r"y is torch.uint8 \[0, 3\]"),
+        (8, lambda p: {"edge_index": changed(p["edge_index"], (0, 0), 77)}, "an edge names node 77"),
+        (8, lambda p: {"edge_index": p["edge_index"].long()}, "'edge_index' is not what gcond writes"),
+        (
+            8,
+            lambda p: {"edge_weight": p["edge_weight"].float()},
+            r"edge_weight is torch.float32 \[20\], and must be fl",
+        ),
+        (8, lambda p: {"edge_weight": changed(p["edge_weight"], 0, torch.nan)}, "edge_weight has numbers that are not"),
+        (8, lambda p: {"edge_weight": p["edge_weight"][:-1]}, "edge_weight"),
+        (8, lambda p: {"cluster": p["cluster"].float()}, "cluster is torch.float32"),
+    ],
+)
+def test_damaged_tensors_are_refused(tmp_path, bits, change, message):
+    graph = large(bits)
+    path = damage(tmp_path, graph, change(graph.packed))
+    with pytest.raises(GcondError, match=message):
+        CondensedGraph.load(path)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"version": 2}, "its features are in form 2, and this gcond reads form 1: upgrade gcond"),
+        ({"version": None}, "its features are in form None"),
+        ({"bits": 5}, "bits=5 cannot be"),
+        ({"bits": 8}, "x.values has 60 numbers"),
+        ({"bits": 16}, "x.values is torch.uint8"),
+        ({"bits": [4]}, "bits"),
+        ({"entries": 0}, "entries=0"),
+        ({"entries": 5}, "its numbers are not compact"),
+        ({"features": 99}, "leads to place|is not what gcond writes"),
+        ({"features": 10**15}, "claims 20 × 1,000,000,000,000,000 features"),
+        ({"features": "100"}, "the form of its features is damaged"),
+        ({"features": -1}, "the form of its features is damaged"),
+        ({"signed": 1}, "the form of its features is damaged"),
+        ({"signed": False}, "is not what gcond writes"),
+        ({"more": 1}, "the form of its features is damaged"),
+    ],
+)
+def test_damaged_forms_are_refused(tmp_path, form, message):
+    with pytest.raises(GcondError, match=message):
+        CondensedGraph.load(damage(tmp_path, large(), **form))
+
+
+def test_a_form_that_is_no_form(tmp_path):
+    large().save(tmp_path / "g")
+    tensors, header = read_tensors(tmp_path / "g")
+    write_tensors(tmp_path / "g", tensors, {**header, "compaction": [4]})
+    with pytest.raises(GcondError, match="the form of its features is damaged"):
+        CondensedGraph.load(tmp_path / "g")
+
+
+@pytest.mark.parametrize("bits", [4, 8, 16, 32])
+def test_any_other_byte_is_refused_or_means_another_graph(tmp_path, bits):
+    """There is one form for each graph: what is read from a file is written as that file again."""
+    path = tmp_path / "byte.safetensors"
+    large(bits).save(path)
+    for content in damaged_tensors(path.read_bytes()):
+        path.write_bytes(content)
+        if sentence(CondensedGraph.load, path) is None:
+            CondensedGraph.load(path).save(path)
+            assert path.read_bytes() == content
+
+
+def test_a_header_with_another_byte_never_ends_in_anything_but_a_sentence(tmp_path):
+    path = tmp_path / "header.safetensors"
+    small().compacted(Compaction(1, 4)).save(path)
+    for content in damaged_headers(path.read_bytes()):
+        path.write_bytes(content)
+        sentence(CondensedGraph.load, path)

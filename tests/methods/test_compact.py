@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from gcond.condensed import Compaction, CondensedGraph
+from gcond.errors import GcondError
+from gcond.matching.probe import Probe
+from gcond.methods import compact as compaction
+from gcond.methods.compact import choose, compact, ladder
+from gcond.methods.condense import condense
+from gcond.methods.gcond_x import GCondX
+from gcond.methods.grow import grow
+from gcond.training import Recipe
+
+QUICK = {"epochs": 2, "outer": 2, "inner": 1, "hidden": 8, "probe_every": 0}
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch):
+    monkeypatch.setattr(compaction, "RECIPE", Recipe(epochs=10, validate_every=5))
+    monkeypatch.setattr(Probe, "recipe", Recipe(epochs=10))
+
+
+@pytest.fixture
+def wide(make_graph):
+    return make_graph(features=128)
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Let accuracy be told by the entries of the fullest row; what was asked is noted."""
+    asked = []
+
+    def set_rule(rule):
+        def accuracy(small, val, seed):
+            asked.append(small)
+            return rule(small)
+
+        monkeypatch.setattr(compaction, "_accuracy", accuracy)
+        return asked
+
+    return set_rule
+
+
+def fullest(small):
+    return int(torch.count_nonzero(small.x, dim=1).max())
+
+
+def test_the_ladder_goes_from_strong_to_weak_and_ends_with_no_change(wide):
+    small = condense(wide, method="random", nodes=9)
+    rungs = ladder(small)
+    bytes_ = [small.compacted(rung).nbytes for rung in rungs]
+    assert bytes_ == sorted(bytes_)
+    assert rungs[0].entries == 2
+    assert rungs[-1] == Compaction(None, 32)
+    assert small.compacted(rungs[-1]).sha256 == small.sha256
+    assert len(set(rungs)) == len(rungs)
+
+
+def test_rows_with_few_entries_make_a_short_ladder(make_graph):
+    small = condense(make_graph(features=128, density=0.03), method="random", nodes=9)
+    assert all(rung.entries is None or rung.entries < fullest(small) for rung in ladder(small))
+
+
+def test_with_entries_given_only_the_bits_are_on_it(wide):
+    small = condense(wide, method="random", nodes=9)
+    assert [(rung.entries, rung.bits) for rung in ladder(small, 20)] == [(20, 4), (20, 8), (20, 16), (20, 32)]
+    assert {rung.entries for rung in ladder(small, 128)} == {None}
+
+
+def test_the_strongest_cut_that_holds_is_taken_and_written_down(wide, judged):
+    small = condense(wide, method="random", nodes=9)
+    judged(lambda graph: 0.8 if fullest(graph) >= 16 else 0.7)
+    made = compact(small, on=wide)
+    assert made.compaction == Compaction(16, 4)
+    record = made.provenance.compaction
+    assert record["compacted_from"] == small.sha256
+    assert record["bytes_before"] == small.nbytes
+    assert record["bytes_after"] == made.nbytes < small.nbytes
+    assert record["val_accuracy"] == 0.8
+    assert record["tolerance"] == compaction.TOLERANCE
+    assert [rung["val_accuracy"] for rung in record["ladder"]][-2:] == [0.7, 0.8]
+    assert record["ladder"][-1]["entries"] == record["entries"] == 16
+    assert record["ladder"][-1]["bytes"] == made.nbytes
+
+
+def test_a_loss_within_the_tolerance_is_taken(wide, judged):
+    small = condense(wide, method="random", nodes=9)
+    judged(lambda graph: 0.8 if fullest(graph) == 128 else 0.797)
+    assert compact(small, on=wide, tolerance=0.004).compaction == Compaction(2, 4)
+    assert compact(small, on=wide, tolerance=0.001).compaction == Compaction(None, 4)
+
+
+def test_where_nothing_may_be_cut_only_the_form_changes(wide, judged):
+    small = condense(wide, method="random", nodes=9)
+    judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.1)
+    made = compact(small, on=wide)
+    assert made.compaction == Compaction(None, 32)
+    assert made.sha256 == small.sha256
+
+
+def test_the_same_seeds_judge_the_same(wide):
+    small = condense(wide, method="random", nodes=9)
+    assert choose(small, wide, 3).rungs == choose(small, wide, 3).rungs
+
+
+def test_test_labels_are_not_read(wide):
+    y = wide.y.clone()
+    y[wide.test_mask] = (y[wide.test_mask] + 1) % wide.num_classes
+    small = condense(wide, method="random", nodes=9)
+    first, other = choose(small, wide, 0), choose(small, dataclasses.replace(wide, y=y), 0)
+    assert (first.uncut, first.rungs) == (other.uncut, other.rungs)
+
+
+def test_a_cut_that_is_given_needs_no_source(wide, judged):
+    asked = judged(lambda graph: 0.5)
+    small = condense(wide, method="random", nodes=9)
+    assert compact(small, entries=7).compaction == Compaction(7, 8)
+    assert compact(small, bits=16).compaction == Compaction(None, 16)
+    assert "ladder" not in compact(small, entries=7, bits=4).provenance.compaction
+    assert not asked
+    with pytest.raises(GcondError, match="judged on the source graph: give on=SOURCE, or say it yourself"):
+        compact(small)
+
+
+def test_from_a_file_and_without_provenance(wide, tmp_path):
+    small = dataclasses.replace(condense(wide, method="random", nodes=9), provenance=None)
+    small.save(tmp_path / "g")
+    made = compact(tmp_path / "g", on=wide)
+    assert made.provenance is None
+    assert made.compaction is not None
+    made.save(tmp_path / "h")
+    assert CondensedGraph.load(tmp_path / "h").sha256 == made.sha256
+
+
+def test_another_source_or_one_without_validation_is_refused(wide, make_graph):
+    small = condense(wide, method="random", nodes=9)
+    with pytest.raises(GcondError, match="has 128 features and 'random-0' has 12: give the source it was made from"):
+        compact(small, on=make_graph())
+    blind = dataclasses.replace(wide, val_mask=torch.zeros_like(wide.val_mask))
+    with pytest.raises(GcondError, match="there is no validation node to judge a cut by"):
+        compact(small, on=blind)
+    with pytest.raises(GcondError, match="tolerance=-1 is no share of accuracy"):
+        compact(small, on=wide, tolerance=-1)
+
+
+def test_features_are_learned_with_the_cut_in_place(wide, judged):
+    judged(lambda graph: 0.8 if fullest(graph) >= 16 else 0.7)
+    made = condense(wide, method="gcond-x", nodes=9, compact=True, **QUICK)
+    assert made.compaction == Compaction(16, 4)
+    assert made.provenance.settings["entries"] == 16
+    assert made.provenance.compaction["start"]["entries"] == 16
+    learned = condense(wide, method="gcond-x", nodes=9, entries=16, **QUICK)
+    assert made.provenance.compaction["compacted_from"] == learned.sha256
+    assert fullest(learned) == 16
+    assert torch.equal(learned.compacted(made.compaction).x, made.x)
+
+
+def test_entries_of_the_method_itself_are_kept(wide, judged):
+    asked = judged(lambda graph: 0.8)
+    made = condense(wide, method=GCondX(entries=11, **QUICK), nodes=9, compact=True)
+    assert made.compaction == Compaction(11, 4)
+    assert all(fullest(graph) <= 11 for graph in asked)
+    assert "start" not in made.provenance.compaction
+
+
+def test_probes_see_the_cut(wide, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Probe, "accuracy", lambda self, view: seen.append(view.inputs.x.clone()) or 0.5)
+    small = condense(wide, method="gcond-x", nodes=9, entries=5, **QUICK | {"probe_every": 1})
+    assert len(seen) >= 2  # the start and the end
+    assert all(int(torch.count_nonzero(x, dim=1).max()) == 5 for x in seen)
+    assert torch.equal(small.x, seen[-1])
+
+
+def test_what_is_selected_is_compacted_too(wide, judged):
+    judged(lambda graph: 0.8)
+    made = condense(wide, method="herding", nodes=9, compact=True)
+    assert made.compaction == Compaction(2, 4)
+    assert made.source_index is not None
+
+
+def test_the_weights_of_a_structure_go_unless_they_are_to_stay(wide):
+    small = condense(wide, method="gcond", nodes=9, structure_hidden=8, **QUICK)
+    assert small.structure
+    assert not compact(small, entries=5).structure
+    kept = compact(small, entries=5, keep_structure=True)
+    assert kept.structure.keys() == small.structure.keys()
+    larger = grow(kept, on=wide, nodes=11)
+    assert torch.equal(larger.x[:9], kept.x)
+    with pytest.raises(GcondError, match="dropped when it was compacted"):
+        grow(compact(small, entries=5), on=wide, nodes=11)
+
+
+def test_cost_counts_the_judging(wide):
+    small = condense(wide, method="random", nodes=9)
+    assert compact(small, on=wide).provenance.cost["cpu_seconds"] > small.provenance.cost["cpu_seconds"]
