@@ -38,9 +38,9 @@ class RandomPropagation:
     draws: int = 2
     sharpening: float = 0.5
     """Temperature of the mean that draws are pulled to (GRAND, for the citation graphs)."""
-    look_every: int = 5
+    look_every: int = 10
     """Epochs between two looks at the validation nodes."""
-    patience: int = 100
+    patience: int = 80
     """Epochs without a better look after which it ends."""
 
     def work(self, view: LabelledView) -> float:
