@@ -51,7 +51,7 @@ class Clusters(Method):
     2. The nodes of each predicted class are cut into equally large groups by :math:`Â^k X`, rows of unit length.
     3. With G [n, N] the groups' indicators, rows divided by their sums: :math:`X' = G Â^k X`, :math:`Y' = G P`, A' = I.
 
-    Nothing is trained on the condensed graph, so it takes seconds. Three choices make it serve every model, each with
+    Nothing is trained on the condensed graph, so it takes seconds. Four choices make it serve every model, each with
     its reason (docs/clusters.md has the figures):
 
     - **Equal groups**: training gives every condensed node the same weight, so the mean over X' should be the mean of
@@ -59,6 +59,9 @@ class Clusters(Method):
     - **Shares of the classes as in the training labels**: a model with little freedom (SGC under weight decay) learns
       little more than these shares where they are uneven, so they are what it would meet on the whole graph. Groups per
       class are chosen so that the columns of Y' add up to that, and what is left by rounding is evened out in Y'.
+    - **The spread of nodes**: a mean of many nodes is nearer to the middle than any of them, and what is learned on
+      features that lie too close does not reach far enough. So X' is stretched about its mean until its variance is
+      that of the nodes, each group with equal weight.
     - **The classes' true frequencies in P**: they are estimated by the teacher and move single nodes from one class to
       the other, which costs no model anything.
     """
@@ -78,6 +81,9 @@ class Clusters(Method):
     since training propagates again."""
     labels: Literal["soft", "hard"] = "soft"
     """``soft``: shares of every class; ``hard``: the likeliest."""
+    spread: Literal["nodes", "means"] = "nodes"
+    """``nodes``: X' is stretched about its mean until it is spread as the nodes that it stands for; ``means`` leaves the
+    means as they are, which are closer together."""
     structure: Literal["none", "edges"] = "none"
     """``edges`` gives A' the edges between clusters, for models that want some; ``none`` is A' = I."""
 
@@ -121,18 +127,23 @@ class Clusters(Method):
         inputs, device = task.train.inputs, task.train.y.device
         nodes = int(task.quota.sum())
         shares = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
-        labels, predicted = taught.labels.cpu(), taught.classes.cpu()
+        predicted = taught.classes.cpu()
+        labels = F.one_hot(predicted, task.num_classes).float() if self.labels == "hard" else taught.labels.cpu()
         quota = group_quota(nodes, labels, predicted, shares / shares.sum())
-        group = group_by_class(inputs, predicted, quota, self.hops, task.seed)
+        points = propagated_points(inputs, self.hops, task.seed)
+        group = group_by_class(points, predicted, quota, task.seed)
         soft = evened(_means(labels, group, nodes), shares / shares.sum())
         hard = torch.repeat_interleave(torch.arange(task.num_classes), quota)
         certain = bool((soft.max(1).values > 1 - 1e-6).all())
         cluster = torch.full((task.source_nodes,), -1)
         cluster[task.train.source_index] = group
         edges = self._edges(inputs, group, nodes)
+        x = propagated_means(inputs, group, nodes, self.hops, device)
+        if self.spread == "nodes":
+            x = x.mean(0) + stretch(points, group, nodes) * (x - x.mean(0))
         graph = CondensedGraph(
-            x=propagated_means(inputs, group, nodes, self.hops, device),
-            y=hard if certain or self.labels == "hard" else soft,
+            x=x,
+            y=hard if certain else soft,
             edge_index=edges.edge_index,
             edge_weight=edges.values,
             cluster=cluster,
@@ -174,12 +185,32 @@ def group_quota(nodes: int, labels: Tensor, predicted: Tensor, shares: Tensor) -
     return nodes_per_class(nodes, wanted, most=size)
 
 
-def group_by_class(inputs: Inputs, predicted: Tensor, quota: Tensor, hops: int, seed: int) -> Tensor:
-    """The group of every node: int64 [N], in order of class; ``quota`` [C] are the groups of each."""
+def propagated_points(inputs: Inputs, hops: int, seed: int) -> Tensor:
+    """``Â^hops X`` of all nodes, [N, d], folded into fewer columns where they are very many."""
     points = projected_features(inputs.x, generator(seed, "folding features"))
     for _ in range(hops):
         points = inputs.gcn @ points
-    points = F.normalize(points).cpu()
+    return points.cpu()
+
+
+def stretch(points: Tensor, group: Tensor, nodes: int) -> float:
+    """How much further nodes are from the middle than the means of their groups, by root mean squares; 1 at least.
+
+    Every group weighs the same, as it does in training.
+    """
+    means = _means(points, group, nodes)
+    middle = means.mean(0)
+    own = _means((points - middle).square().sum(1, keepdim=True), group, nodes).mean()
+    between = (means - middle).square().sum(1).mean()
+    return max(1.0, float((own / between).sqrt())) if float(between) > 0 else 1.0
+
+
+def group_by_class(points: Tensor, predicted: Tensor, quota: Tensor, seed: int) -> Tensor:
+    """The group of every node by where it lies, whatever its length: int64 [N], in order of class.
+
+    ``quota`` [C] are the groups of each class.
+    """
+    points = F.normalize(points)
     stream = generator(seed, "groups")
     group = torch.empty(len(predicted), dtype=torch.long)
     first = 0

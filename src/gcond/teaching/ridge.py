@@ -40,7 +40,7 @@ def ridge_scores(train: LabelledView, val: LabelledView, classes: int, seed: int
 
     .. math:: \bar H = \tfrac{1}{K+1} \sum_{k \le K} Â^k X, \qquad
         Z = \bar H (\bar H_L^⊤ \bar H_L + λ I)^{-1} \bar H_L^⊤ (Y_L - \bar Y), \qquad
-        Q ← (1 - a) Â Q + a Z
+        Q ← (1 - a) Â Q + a Z, \qquad \text{scores} = Q + \bar Y
 
     with rows of :math:`\bar H` of unit length, so that the scale of the features does not matter. λ and a are those
     with the highest validation accuracy. Where there are very many features they are folded by a random projection
@@ -53,12 +53,16 @@ def ridge_scores(train: LabelledView, val: LabelledView, classes: int, seed: int
         features = adjacency @ features
         total += features
     target = F.one_hot(train.y, classes).float()
-    target = target - target.mean(0)
-    raw = dict(_regressions(F.normalize(total), train.nodes, target))
+    raw = dict(_regressions(F.normalize(total), train.nodes, target - target.mean(0)))
     usual = OWN_SHARES[0]
-    smooth = {penalty: smooth_scores(adjacency, scores, usual) for penalty, scores in raw.items()}
+    shares = target.mean(0)
+
+    def smoothed(scores: Tensor, own: float) -> Tensor:
+        return smooth_scores(adjacency, scores, own) + shares
+
+    smooth = {penalty: smoothed(scores, usual) for penalty, scores in raw.items()}
     penalty = max(smooth, key=lambda each: _accuracy(smooth[each], val))  # of equal ones the first
-    by_share = {own: smooth_scores(adjacency, raw[penalty], own) for own in OWN_SHARES[1:]}
+    by_share = {own: smoothed(raw[penalty], own) for own in OWN_SHARES[1:]}
     by_share = {usual: smooth[penalty]} | by_share
     own = max(by_share, key=lambda each: _accuracy(by_share[each], val))
     return RidgeScores(by_share[own], penalty, own)
