@@ -59,9 +59,9 @@ class Clusters(Method):
     - **Shares of the classes as in the training labels**: a model with little freedom (SGC under weight decay) learns
       little more than these shares where they are uneven, so they are what it would meet on the whole graph. Groups per
       class are chosen so that the columns of Y' add up to that, and what is left by rounding is evened out in Y'.
-    - **The spread of nodes**: a mean of many nodes is nearer to the middle than any of them, and what is learned on
-      features that lie too close does not reach far enough. So X' is stretched about its mean until its variance is
-      that of the nodes, each group with equal weight.
+    - **The spread of nodes**, where it helps: a mean of many nodes is nearer to the middle than any of them, and models
+      do not get far on features that lie too close together. X' can be stretched about its mean until its variance is
+      that of the nodes.
     - **The classes' true frequencies in P**: they are estimated by the teacher and move single nodes from one class to
       the other, which costs no model anything.
     """
@@ -81,9 +81,9 @@ class Clusters(Method):
     since training propagates again."""
     labels: Literal["soft", "hard"] = "soft"
     """``soft``: shares of every class; ``hard``: the likeliest."""
-    spread: Literal["nodes", "means"] = "nodes"
-    """``nodes``: X' is stretched about its mean until it is spread as the nodes that it stands for; ``means`` leaves the
-    means as they are, which are closer together."""
+    spread: Literal["auto", "means", "nodes"] = "auto"
+    """``means`` leaves X' as the means are; ``nodes`` stretches it about its mean until it is spread as the nodes that
+    it stands for. ``auto`` takes that where validation is clearly for it."""
     structure: Literal["none", "edges"] = "none"
     """``edges`` gives A' the edges between clusters, for models that want some; ``none`` is A' = I."""
 
@@ -92,35 +92,41 @@ class Clusters(Method):
 
     def prepared(self, task: Task) -> Clustered:
         """The condensed graph, and the task with the teacher's labels in it, for methods that go on from there."""
-        taught = self.taught(task)
-        task.notes.choices |= taught.choices
-        graph, quota = self.gather(task, taught)
+        settled, taught = self.settle(task)
+        graph, quota = settled.gather(task, taught)
         everyone = torch.arange(task.train.inputs.num_nodes, device=task.train.y.device)
         view = LabelledView(task.train.inputs, everyone, taught.classes, task.train.source_index)
         return Clustered(replace(task, quota=quota, taught=view), graph)
 
-    def taught(self, task: Task) -> Taught:
-        """The labels of the teacher; of several, of the one whose clusters teach a network best, by validation.
+    def settle(self, task: Task) -> tuple[Clusters, Taught]:
+        """This method with every choice made, and the labels of the teacher: those whose clusters teach a network best.
 
         They are tried at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
-        graph have the same teacher.
+        graph have the same. The simpler one stays where the other is not better by half a standard error of the
+        validation accuracy.
         """
-        names = candidates(self.teacher, task.train)
-        found = {name: teach(name, task.train, task.val, task.num_classes, task.seed) for name in names}
-        if len(found) == 1:
-            return found[names[0]]
+        names = candidates(self.teacher, task.train, task.val)
+        settled = replace(self, spread="means" if self.spread == "auto" else self.spread)
+        taught = {name: teach(name, task.train, task.val, task.num_classes, task.seed) for name in names}
+        chosen, tried = names[0], {}
+        if len(names) > 1:
+            tried = {f"teacher={name}": settled.reached(task, taught[name]) for name in names}
+            simple, other = names
+            if tried[f"teacher={other}"] > tried[f"teacher={simple}"] + margin(tried[f"teacher={simple}"], task):
+                chosen = other
+        if self.spread == "auto" and len(task.val.nodes):
+            wide = replace(settled, spread="nodes")
+            before = tried.get(f"teacher={chosen}") or settled.reached(task, taught[chosen])
+            tried["spread=nodes"] = wide.reached(task, taught[chosen])
+            settled = wide if tried["spread=nodes"] > before + margin(before, task) else settled
+        task.notes.choices |= taught[chosen].choices | {"spread": settled.spread, "tried": tried}
+        return settled, taught[chosen]
+
+    def reached(self, task: Task, taught: Taught) -> float:
+        """The validation accuracy of a small network trained on a few of the clusters, by the labels that are known."""
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
-        trial = replace(task, quota=population.clamp(max=TRIED_PER_CLASS))
-        probe = Probe(task.val, task.num_classes, task.seed)
-
-        def reached(name: TeacherName) -> float:
-            tried, _ = self.gather(trial, found[name])
-            return probe.accuracy(tried.view().to(task.train.y.device))
-
-        accuracy = {name: reached(name) for name in names}
-        best = max(names, key=accuracy.__getitem__)  # of equal ones the first, which is the simplest
-        chosen = found[best]
-        return replace(chosen, choices=chosen.choices | {"teachers_tried": accuracy})
+        few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught)
+        return Probe(task.val, task.num_classes, task.seed).accuracy(few.view().to(task.train.y.device))
 
     def gather(self, task: Task, taught: Taught) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
@@ -167,6 +173,11 @@ class Clusters(Method):
         weights = weights.tocsr().astype(np.float32)
         weights.eliminate_zeros()
         return SparseMatrix.from_scipy(weights, symmetric=adjacency.symmetric)
+
+
+def margin(accuracy: float, task: Task) -> float:
+    """Half a standard error of ``accuracy`` on the validation nodes."""
+    return 0.5 * (accuracy * (1 - accuracy) / len(task.val.nodes)) ** 0.5
 
 
 def group_quota(nodes: int, labels: Tensor, predicted: Tensor, shares: Tensor) -> Tensor:

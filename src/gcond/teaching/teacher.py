@@ -16,8 +16,8 @@ from gcond.teaching.ridge import ridge_scores
 
 TeacherName = Literal["auto", "ridge", "network", "both", "ensemble"]
 
-AFFORDABLE = 4e10
-"""Multiply-adds for which ``auto`` asks the network too: a few seconds of one core."""
+AFFORDABLE = 5e11
+"""Multiply-adds for which ``auto`` asks the network too: a quarter of a minute of one core."""
 MEMBERS = 5
 """Networks in an ``ensemble``."""
 
@@ -81,10 +81,17 @@ def teach(name: TeacherName, train: LabelledView, val: LabelledView, classes: in
     return Taught(labels, choices)
 
 
-def candidates(name: TeacherName, train: LabelledView) -> list[TeacherName]:
-    """The teachers that ``name`` stands for, the simplest first: ``auto`` is the ridge, and the network where it costs
-    a few seconds at most; where every node is labelled there is nothing to choose."""
+def candidates(name: TeacherName, train: LabelledView, val: LabelledView) -> list[TeacherName]:
+    """The teachers that ``name`` stands for, the simplest first.
+
+    ``auto`` is the ridge, and the network where it costs a quarter of a minute at most and there are validation nodes
+    to choose by; where every node is labelled there is nothing to choose.
+    """
     if name != "auto":
         return [name]
-    choice = len(train.nodes) < train.inputs.num_nodes and RandomPropagation().work(train) <= AFFORDABLE
+    choice = (
+        len(val.nodes) > 0
+        and len(train.nodes) < train.inputs.num_nodes
+        and RandomPropagation().work(train) <= AFFORDABLE
+    )
     return ["ridge", "network"] if choice else ["ridge"]
