@@ -54,6 +54,7 @@ def test_the_ladder_goes_from_strong_to_weak_and_ends_with_no_change(wide):
     rungs = ladder(small)
     bytes_ = [small.compacted(rung).nbytes for rung in rungs]
     assert bytes_ == sorted(bytes_)
+    assert {rung.bits for rung in rungs if rung.entries} == {4, 8}
     assert rungs[0].entries == 2
     assert rungs[-1] == Compaction(None, 32)
     assert small.compacted(rungs[-1]).sha256 == small.sha256
@@ -89,9 +90,28 @@ def test_the_strongest_cut_that_holds_is_taken_and_written_down(wide, judged):
 
 def test_a_loss_within_the_tolerance_is_taken(wide, judged):
     small = condense(wide, method="random", nodes=9)
-    judged(lambda graph: 0.8 if fullest(graph) == 128 else 0.797)
+    judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.797)
     assert compact(small, on=wide, tolerance=0.004).compaction == Compaction(2, 4)
-    assert compact(small, on=wide, tolerance=0.001).compaction == Compaction(None, 4)
+    assert compact(small, on=wide, tolerance=0.001).compaction == Compaction(None, 32)
+
+
+def test_a_little_more_may_be_lost_where_the_bytes_are_many(wide, judged):
+    small = condense(wide, method="random", nodes=9)
+    bytes_ = {cut: small.compacted(cut).nbytes for cut in ladder(small)}
+    few = [cut for cut, size in bytes_.items() if size <= compaction.FEW * wide.nbytes]
+    assert 1 < len(few) < len(bytes_)
+
+    def rule(loss):
+        return lambda graph: 0.8 if graph.nbytes > compaction.FEW * wide.nbytes else 0.8 - loss
+
+    judged(rule(0.004))
+    made = compact(small, on=wide)
+    assert made.compaction == few[-1]  # of equally good ones the weakest
+    taken = made.provenance.compaction
+    assert (taken["entries"], taken["bits"]) == (few[-1].entries, few[-1].bits)
+    assert len(taken["ladder"]) == len(few) + 1
+    judged(rule(0.006))
+    assert compact(small, on=wide).compaction not in few
 
 
 def test_where_nothing_may_be_cut_only_the_form_changes(wide, judged):

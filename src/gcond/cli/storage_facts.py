@@ -40,6 +40,8 @@ def compaction_facts(graph: CondensedGraph) -> dict[str, str]:
     if "bytes_before" in made:
         facts["compact"] += f", from {size(made['bytes_before'])}"
     if ladder := made.get("ladder"):
-        taken, uncut = ladder[-1].get("val_accuracy", 0.0), made.get("val_accuracy", 0.0)
+        own = (graph.compaction.entries, graph.compaction.bits)
+        taken = next(cut.get("val_accuracy", 0.0) for cut in ladder if (cut.get("entries"), cut.get("bits")) == own)
+        uncut = made.get("val_accuracy", 0.0)
         facts["compact"] += f"; validation accuracy {percent(uncut)} % before, {percent(taken)} % after"
     return facts

@@ -82,7 +82,7 @@ class CompactionRecord(TypedDict, total=False):
     runs: Count
     """Trainings for each accuracy."""
     ladder: list[TriedCut]
-    """From strong to weak, up to the one that was taken."""
+    """All that were tried, from strong to weak."""
     start: CompactionRecord
     """The choice of entries on what a learned graph started from."""
 

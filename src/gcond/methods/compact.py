@@ -39,7 +39,13 @@ RECIPE = Recipe(epochs=300, validate_every=10)
 RUNS = 10
 
 STRONGEST = 64
-"""The strongest cut keeps one of so many features; the next ones keep √2 times as many each."""
+"""The strongest cut keeps one of so many features; the next ones keep √2 times as many each in 4 bits, and twice as
+many each in 8."""
+
+FEW = 0.05
+"""Share of the source's bytes above which a cut that keeps to the tolerance is still many bytes; then the best one
+below it is taken instead, if it costs at most :data:`DEARER` times the tolerance."""
+DEARER = 2.5
 
 
 def compact(
@@ -58,8 +64,9 @@ def compact(
 
     How few is chosen by a ladder of cuts from strong to weak. A GCN is trained on each, from the same seeds, and scored
     on the validation nodes of the source graph ``on``; the first whose mean accuracy is at most ``tolerance`` below
-    that of the whole graph is taken. ``entries`` per row or ``bits`` (4, 8, 16 or 32, by default 8) say it instead, and
-    need no source.
+    that of the uncut graph is taken. Where that is more than 5 % of the source's bytes, the best one below 5 % is taken
+    if it costs at most two and a half times the tolerance. ``entries`` per row or ``bits`` (4, 8, 16 or 32, by default
+    8) say it instead, and need no source.
 
     Soft labels and weights of edges are rounded too, indices lie in the smallest integers. The weights of a learned
     structure, from which a graph can be grown, are dropped unless ``keep_structure``. Scores of ``condensed`` are of
@@ -172,18 +179,26 @@ def choose(
         rungs.append(Rung(compaction, smaller.nbytes, uncut if same else _accuracy(smaller, val, seed)))
         if rungs[-1].accuracy >= uncut - tolerance:
             break
-    return Choice(rungs[-1].compaction, uncut, tolerance, tuple(rungs), watch.spent())
+    taken = rungs[-1]
+    if taken.bytes > FEW * graph.nbytes:
+        few = [rung for rung in reversed(rungs) if rung.bytes <= FEW * graph.nbytes]
+        best = max(few, key=lambda rung: rung.accuracy, default=taken)  # of equal ones the weakest
+        taken = best if best.accuracy >= uncut - DEARER * tolerance else taken
+    return Choice(taken.compaction, uncut, tolerance, tuple(rungs), watch.spent())
 
 
 def ladder(small: CondensedGraph, entries: int | None = None) -> list[Compaction]:
-    """Cuts of ``small`` from strong to weak; the last changes nothing but the form, so that one of them will do."""
+    """Cuts of ``small`` from strong to weak, by bytes; one changes nothing but the form, so one of them will do."""
     features = small.x.shape[1]
     most = int(torch.count_nonzero(small.x, dim=1).max())
-    shares = sorted({max(1, round(features / STRONGEST * 2 ** (step / 2))) for step in range(12)})
-    counts = [count for count in shares if count < most] if entries is None else []
     widest = None if entries is None or entries >= features else entries
-    cuts = [Compaction(count, 4) for count in counts]
-    return [*cuts, Compaction(widest, 4), Compaction(widest, 8), Compaction(widest, 16), Compaction(widest, 32)]
+    last = [Compaction(widest, 4), Compaction(widest, 8), Compaction(widest, 16), Compaction(widest, 32)]
+    if entries is not None:
+        return last
+    counts = [max(1, round(features / STRONGEST * 2 ** (step / 2))) for step in range(12)]
+    cuts = [*(Compaction(count, 4) for count in counts), *(Compaction(count, 8) for count in counts[::2])]
+    some = [cut for cut in dict.fromkeys(cuts) if cut.entries is not None and cut.entries < most]
+    return sorted([*some, *last], key=lambda cut: small.compacted(cut).nbytes)
 
 
 def _accuracy(small: CondensedGraph, val: LabelledView, seed: int) -> float:
