@@ -45,7 +45,7 @@ many each in 8."""
 FEW = 0.05
 """Share of the source's bytes above which a cut that keeps to the tolerance is still many bytes; then the best one
 below it is taken instead, if it costs at most :data:`DEARER` times the tolerance."""
-DEARER = 2.5
+DEARER = 1.5
 
 
 def compact(
@@ -65,7 +65,7 @@ def compact(
     How few is chosen by a ladder of cuts from strong to weak. A GCN is trained on each, from the same seeds, and scored
     on the validation nodes of the source graph ``on``; the first whose mean accuracy is at most ``tolerance`` below
     that of the uncut graph is taken. Where that is more than 5 % of the source's bytes, the best one below 5 % is taken
-    if it costs at most two and a half times the tolerance. ``entries`` per row or ``bits`` (4, 8, 16 or 32, by default
+    if it costs at most one and a half times the tolerance. ``entries`` per row or ``bits`` (4, 8, 16 or 32, by default
     8) say it instead, and need no source.
 
     Soft labels and weights of edges are rounded too, indices lie in the smallest integers. The weights of a learned
