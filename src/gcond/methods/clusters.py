@@ -87,11 +87,12 @@ class Clusters(Method):
     def prepared(self, task: Task) -> Clustered:
         """The condensed graph, and the task with the teacher's labels in it, for methods that go on from there."""
         taught = self.taught(task)
-        task.notes.choices |= taught.choices
         graph, quota = self.gather(task, taught)
-        everyone = torch.arange(task.train.inputs.num_nodes, device=task.train.y.device)
-        view = LabelledView(task.train.inputs, everyone, taught.classes, task.train.source_index)
-        return Clustered(replace(task, quota=quota, taught=view), graph)
+        return Clustered(replace(_labelled(task, taught), quota=quota), graph)
+
+    def labelled(self, task: Task) -> Task:
+        """The task with the teacher's labels in it, for methods that match all nodes and start elsewhere."""
+        return _labelled(task, self.taught(task))
 
     def taught(self, task: Task) -> Taught:
         """The labels of the teacher; of several, of the one whose clusters teach a network best, by validation.
@@ -100,6 +101,8 @@ class Clusters(Method):
         graph have the same teacher.
         """
         names = candidates(self.teacher, task.train)
+        if not len(task.val.nodes):
+            names = names[:1]  # nobody could tell which is best
         found = {name: teach(name, task.train, task.val, task.num_classes, task.seed) for name in names}
         if len(found) == 1:
             return found[names[0]]
@@ -156,6 +159,12 @@ class Clusters(Method):
         weights = weights.tocsr().astype(np.float32)
         weights.eliminate_zeros()
         return SparseMatrix.from_scipy(weights, symmetric=adjacency.symmetric)
+
+
+def _labelled(task: Task, taught: Taught) -> Task:
+    task.notes.choices |= taught.choices
+    everyone = torch.arange(task.train.inputs.num_nodes, device=task.train.y.device)
+    return replace(task, taught=LabelledView(task.train.inputs, everyone, taught.classes, task.train.source_index))
 
 
 def group_quota(nodes: int, labels: Tensor, predicted: Tensor, shares: Tensor) -> Tensor:
