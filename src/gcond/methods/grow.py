@@ -121,10 +121,8 @@ def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[Gradien
 
 
 def label_mass(small: CondensedGraph, classes: int) -> Tensor:
-    """Nodes of each class, int64 [C]: where labels are soft, by what they add up to, rounded to whole nodes."""
-    if small.y.dim() == 1:
-        return torch.bincount(small.y, minlength=classes)
-    return nodes_per_class(small.num_nodes, small.y.sum(0))
+    """Nodes of each class [C]: whole ones, or what soft labels add up to, which is what training sees of a class."""
+    return torch.bincount(small.y, minlength=classes) if small.y.dim() == 1 else small.y.double().sum(0)
 
 
 def added_per_class(nodes: int, labelled: Tensor, present: Tensor) -> Tensor:
@@ -133,10 +131,13 @@ def added_per_class(nodes: int, labelled: Tensor, present: Tensor) -> Tensor:
     As close as adding gets to what a graph of that size would have had (:func:`nodes_per_class` of the ``labelled``):
     where a class among the ``present`` has more than that already, those that are to get most get less.
     """
-    spare = nodes - int(present.sum())
-    added = (nodes_per_class(nodes, labelled) - present).clamp(min=0)
+    spare = nodes - round(float(present.sum()))
+    missing = (nodes_per_class(nodes, labelled) - present).clamp(min=0)
+    added = missing.long()
+    while int(added.sum()) < spare:  # parts of nodes, where labels are soft
+        added[int((missing - added).argmax())] += 1
     while int(added.sum()) > spare:
-        fewer = torch.where(present + added > 1, added, 0)  # every class stays present
+        fewer = torch.where(present + added >= 2, added, 0)  # every class stays present
         added[int(fewer.argmax())] -= 1
     return added
 
