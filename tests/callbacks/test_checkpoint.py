@@ -25,13 +25,16 @@ from gcond.methods.condense import condense
 from gcond.runtime.tensor_file import read_tensors
 from gcond.training.recipe import Recipe
 
-QUICK = {"epochs": 5, "outer": 2, "inner": 2, "hidden": 8, "probe_every": 1, "probe_share": 0.99, "init": "sample"}
+QUICK = {"epochs": 5, "outer": 2, "inner": 2, "hidden": 8, "probe_every": 1, "probe_share": 0.99, "patience": 0}
+QUICK |= {"init": "sample", "teacher": "none"}
+CLUSTERS = {"init": "clusters", "teacher": "ridge"}
 TURNS = {"features_epochs": 2, "structure_epochs": 1, "structure_hidden": 8, "delta": 0.0}
 KINDS = {
     "gcond": TURNS,
     "gcond free": {"structure": "free", **TURNS},
     "gcond joint gcn": {"backbone": "gcn", "schedule": "joint", "structure_hidden": 8},
     "gcond sampled": {"sampling": "always", "batch": 5, "fanout": (3, 2), **TURNS},
+    "gcond from clusters": {**TURNS, **CLUSTERS, "delta": "auto"},
     "gcond-x": {},
     "dc-graph": {},
 }
@@ -423,12 +426,12 @@ KILLER = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("init", ["sample", "auto"])
+@pytest.mark.parametrize("init", ["sample", "auto", "clusters"])
 def test_killed_ten_times_and_resumed_gives_the_same_file(init, make_graph, tmp_path):
     graph = make_graph()
     graph.save(tmp_path / "source")
     options = QUICK | TURNS | {"method": "gcond", "nodes": 9, "seed": 3, "epochs": 24, "probe_every": 4, "patience": 0}
-    options |= {"init": init}
+    options |= CLUSTERS if init == "clusters" else {"init": init}
     places = [tmp_path / name for name in ("source", "checkpoint", "out")]
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILLER), *map(str, places), json.dumps(options)],

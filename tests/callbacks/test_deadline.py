@@ -15,6 +15,7 @@ from gcond.matching.run import Run, TakenBackError
 from gcond.matching.structure import FreeStructure
 from gcond.matching.synthetic import Rates, Synthetic
 from gcond.methods import method_for
+from gcond.reports.figures.learning_curves import kept_probe
 from gcond.runtime.seeds import generator
 
 QUICK = {"outer": 2, "inner": 1, "hidden": 8, "probe_every": 2, "probe_share": 0.99}
@@ -147,11 +148,19 @@ def test_a_probe_that_does_not_fit_any_more_is_left_out():
 
 @pytest.mark.parametrize(
     ("method", "init"),
-    [("gcond", "sample"), ("gcond-x", "sample"), ("dc-graph", "sample"), ("gcond", "auto"), ("gcond-x", "auto")],
+    [
+        ("gcond", "sample"),
+        ("gcond-x", "sample"),
+        ("dc-graph", "sample"),
+        ("gcond", "auto"),
+        ("gcond-x", "auto"),
+        ("gcond", "clusters"),
+    ],
 )
 def test_the_result_can_be_made_again_by_its_epochs(method, init, make_graph):
     clock, graph = Clock(), make_graph()
-    chosen = method_for(method, QUICK | {"epochs": 40, "init": init, "patience": 0})
+    own = {"patience": 0, "teacher": "ridge" if init == "clusters" else "none"}
+    chosen = method_for(method, QUICK | own | {"epochs": 40, "init": init})
     deadline = Deadline("60s", clock=clock)
     small = gcond.condense(graph, method=chosen, nodes=9, callbacks=[Slow(clock), deadline])
     made = small.provenance
@@ -159,10 +168,9 @@ def test_the_result_can_be_made_again_by_its_epochs(method, init, make_graph):
     assert 0 < epochs < 40
     assert clock() <= 160
     assert made.ended == OUT_OF_TIME
-    probes = [(accuracy, at) for at, accuracy in zip(made.history["probe_epoch"], made.history["probe"], strict=True)]
-    _, kept = max(probe for probe in probes if probe[1])
+    kept, _ = kept_probe(made.history)
     for again in (epochs, int(kept)):
-        options = QUICK | {"epochs": again, "init": made.start, "patience": 0}
+        options = QUICK | own | {"epochs": again, "init": made.start}
         assert gcond.condense(graph, method=method, nodes=9, **options).sha256 == small.sha256
 
 
@@ -222,7 +230,7 @@ def test_learning_without_time_gives_the_start_and_says_so(make_graph):
 
 def test_with_time_enough_nothing_changes(make_graph):
     graph = make_graph()
-    options = QUICK | {"epochs": 8}
+    options = QUICK | {"epochs": 8, "patience": 0}
     plain = gcond.condense(graph, method="gcond", nodes=9, **options)
     timed = gcond.condense(graph, method="gcond", nodes=9, within="1h", **options)
     assert timed.sha256 == plain.sha256

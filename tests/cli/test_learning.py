@@ -64,7 +64,7 @@ def test_people_are_told_how_it_went(workspace, gcond):
     shown = gcond("condense", workspace.source, "--nodes", 6, "-o", OUT, *SET).out
     history = CondensedGraph.load(OUT).provenance.history
     assert "epochs" in shown
-    assert f"{100 * max(history['probe'][1:]):.1f} % validation accuracy" in shown
+    assert f"{100 * max(history['probe']):.1f} % validation accuracy" in shown
     assert "stopped early" not in shown
     assert "retries" not in shown
     argv = ("condense", workspace.source, "--nodes", 6, "-o", OUT, "--force", *SET, "epochs=50", *STOP)
@@ -89,19 +89,37 @@ def test_facts_of_a_history(workspace):
         "retries": "3 at half the rates, after numbers that were not finite in epoch 3, 7",
     }
     made.history.update(probe=[0.7, 0.6, 0.5])
-    assert learned_facts(made)["best probe"] == "60.0 % validation accuracy after epoch 4"
-    assert learned_facts(made)["start probe"] == "70.0 %, better than anything learned from it: epochs=0 gives that"
-    made.history.update(probe=[0.6, 0.6, 0.5])
-    assert "start probe" not in learned_facts(made)
+    assert learned_facts(made)["best probe"] == "70.0 % validation accuracy at the start"
+    assert learned_facts(made)["kept"] == "the start itself: nothing that was learned from it probed better"
+    made.history.update(probe=[0.6, 0.6, 0.5])  # to be equalled is not to be beaten
+    assert learned_facts(made)["kept"].startswith("the start itself")
+    made.history.update(probe=[0.6, 0.6, 0.7])
+    assert "kept" not in learned_facts(made)
 
 
-def test_a_start_that_was_better_is_said(workspace, gcond, monkeypatch):
+def test_a_start_that_nothing_beat_is_kept_and_said(workspace, gcond, monkeypatch):
     worse = iter([0.9, *[0.5] * 99])
     monkeypatch.setattr("gcond.matching.probe.Probe.accuracy", lambda self, view: next(worse))
-    words = ("90.0 %, better than anything learned from it", "epochs=0 with init=sample gives that")
-    shown = gcond("condense", workspace.source, "--nodes", 6, "-o", OUT, *SET, "init=sample").out
+    words = ("90.0 % validation accuracy at the start", "the start itself: nothing that was learned from init=sample")
+    plain = ("init=sample", "teacher=none", "delta=0")
+    argv = ("condense", workspace.source, "--nodes", 6, "-o")
+    shown = gcond(*argv, OUT, *SET, *plain).out
     assert all(each in shown for each in words)
     assert all(each in gcond("inspect", OUT).out for each in words)
+    assert gcond(*argv, "start.safetensors", *SET, *plain, "epochs=0").code == 0
+    assert CondensedGraph.load(OUT).sha256 == CondensedGraph.load("start.safetensors").sha256
+    assert "the start itself" not in gcond("inspect", "start.safetensors").out
+
+
+def test_edges_that_validation_did_not_want_are_said(workspace, gcond, monkeypatch):
+    monkeypatch.setattr("gcond.matching.probe.Probe.accuracy", lambda self, view: 0.5)
+    words = "validation chose no edges: models train on A' = I"
+    assert words in gcond("condense", workspace.source, "--nodes", 6, "-o", OUT, *SET).out
+    assert CondensedGraph.load(OUT).num_edges == 0
+    assert words in gcond("inspect", OUT).out
+    argv = ("condense", workspace.source, "--nodes", 6, "-o", OUT, "--force", *SET, "probe_every=0", "epochs=0")
+    even = gcond(*argv, "structure=free").out  # weights that are all the same: none is above twice the mean
+    assert "no weight of A' is above twice the mean: models train on A' = I" in even
 
 
 def test_a_structure_without_an_edge_is_said(workspace, gcond):
@@ -162,7 +180,7 @@ def test_an_interruption_before_the_first_checkpoint(workspace, gcond, monkeypat
 
     monkeypatch.setattr("gcond.methods.gradient_matching.initial_features", stop)
     before = workspace.contents()
-    stopped = gcond("condense", workspace.source, "--nodes", 6, "-o", OUT, *SET)
+    stopped = gcond("condense", workspace.source, "--nodes", 6, "-o", OUT, *SET, "init=sample")
     assert stopped.code == 130
     assert stopped.err == (
         "gcond: interrupted before the first checkpoint: nothing was kept, so start the same command again\n"

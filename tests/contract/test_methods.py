@@ -171,7 +171,7 @@ def test_test_labels_are_never_read(name, setting, make_graph):
 def test_probing_reads_validation_labels_and_nothing_of_the_test(name, graph, brief_probes):
     if "probe_every" not in quick(name):
         return  # what probes nothing is covered by the tests around
-    options = {"probe_every": 1, "probe_share": 0.99, "init": "sample"}
+    options = {"probe_every": 1, "probe_share": 0.99, "init": "sample", "teacher": "none"}
     clean = run(graph, name, **options)
     poisoned = [poison_labels(graph, graph.test_mask)]
     if graph.setting == "inductive":
@@ -183,6 +183,21 @@ def test_probing_reads_validation_labels_and_nothing_of_the_test(name, graph, br
     blind = run(poison_labels(graph, graph.val_mask), name, **options)
     assert blind.provenance.history["probe"] != clean.provenance.history["probe"]
     assert blind.provenance.history["loss"] == clean.provenance.history["loss"]  # they choose, and teach nothing
+
+
+def test_defaults_read_nothing_of_the_test_either(name, graph, brief_probes):
+    """With a teacher and probes, where the method has them; a teacher may choose by validation labels."""
+    usual = quick(name).keys() & {"epochs", "outer", "inner", "hidden"}
+    options = {key: QUICK[key] for key in usual}
+    poisoned = [poison_labels(graph, graph.test_mask)]
+    if graph.setting == "inductive":
+        poisoned.append(poison_nodes(graph, ~(graph.train_mask | graph.val_mask)))
+    clean = condense(graph, method=name, nodes=NODES, **options)
+    for other in poisoned:
+        found = condense(other, method=name, nodes=NODES, **options)
+        assert_same_tensors(clean.tensors(), found.tensors())
+        assert found.provenance.history == clean.provenance.history
+        assert found.provenance.choices == clean.provenance.choices
 
 
 def test_inductive_sees_training_nodes_only(name, make_graph):
@@ -211,6 +226,35 @@ def test_everything_is_finite_and_as_symmetric_as_the_source(name, setting, make
             assert not adjacency.diagonal().any()
             assert bool((adjacency >= 0).all())
         assert result.provenance.directed == graph.directed
+
+
+def without_edges(graph):
+    empty = scipy.sparse.csr_matrix((graph.num_nodes, graph.num_nodes), dtype="float32")
+    return dataclasses.replace(graph, adjacency=SparseMatrix.from_scipy(empty, symmetric=True))
+
+
+def without_validation(graph):
+    return dataclasses.replace(graph, val_mask=torch.zeros_like(graph.val_mask))
+
+
+def with_one_node_of_a_class(graph):
+    """One node of the last class trains; the others that did are not labelled any more."""
+    spare = ((graph.y == 2) & graph.train_mask).nonzero().squeeze(1)[1:]
+    y, train = graph.y.clone(), graph.train_mask.clone()
+    y[spare], train[spare] = -1, False
+    return dataclasses.replace(graph, y=y, train_mask=train)
+
+
+@pytest.mark.parametrize("odd", [without_edges, without_validation, with_one_node_of_a_class])
+def test_graphs_that_lack_something(odd, name, graph):
+    """Sizes, classes and numbers are as ever, and so is what the same seed gives."""
+    lacking = odd(graph)
+    result = run(lacking, name, nodes=6)
+    assert result.num_nodes == 6
+    assert result.hard_labels.unique().tolist() == [0, 1, 2]
+    for tensor in result.tensors().values():
+        assert bool(torch.isfinite(tensor.double()).all())
+    assert run(odd(graph), name, nodes=6).sha256 == result.sha256
 
 
 def test_stopped_and_resumed_equals_uninterrupted(name, setting, make_graph, tmp_path, brief_probes):

@@ -154,7 +154,7 @@ def test_reason_says_what_ended_it():
     assert run.reason == "all epochs are done"
     run = make_run(9, accuracies=[0.5] * 10, patience=2)
     go(run)
-    assert run.epoch == 3
+    assert run.epoch == 2
     assert run.reason == "the validation probe has not improved for 2 probes"
 
 
@@ -174,15 +174,16 @@ def test_probes_come_before_the_first_epoch_at_the_interval_and_after_the_last(e
     [
         ([0.5, 0.7, 0.6, 0.65], 1),
         ([0.5, 0.7, 0.7, 0.6], 2),  # of equal ones the later
-        ([0.9, 0.6, 0.7, 0.6], 2),  # the start is for the record
-        ([0.9, 0.7, 0.6, 0.6], 1),
+        ([0.9, 0.6, 0.7, 0.6], 0),  # the start competes
+        ([0.7, 0.6, 0.7, 0.7], 0),  # and is to be beaten, not equalled
+        ([0.6, 0.6, 0.7, 0.6], 2),
         ([0.1, 0.2, 0.3, 0.4], 3),
-        ([0.0, 0.0, 0.0, 0.0], 3),
+        ([0.0, 0.0, 0.0, 0.0], 0),
     ],
 )
 def test_the_state_of_the_best_probe_is_kept(accuracies, kept):
     states, run = states_of(lambda callbacks: make_run(3, accuracies=accuracies, callbacks=callbacks))
-    assert not torch.equal(states[kept]["x"], states[kept - 1]["x"])
+    assert all(not torch.equal(states[kept]["x"], other["x"]) for at, other in enumerate(states) if at != kept)
     assert_equal(run.synthetic.learned(), states[kept])
     assert run.best_accuracy == accuracies[kept]
 
@@ -196,7 +197,8 @@ def test_without_probes_the_last_state_is_kept():
 @pytest.mark.parametrize(
     ("accuracies", "patience", "ends"),
     [
-        ([0.9, *[0.5] * 9], 3, 4),  # the start does not count, the first epoch does
+        ([0.9, *[0.5] * 9], 3, 3),  # the start counts
+        ([0.5] * 10, 3, 3),
         ([0.1, 0.5, 0.5, 0.5, 0.5, 0.9], 3, 4),  # equal is not better: counted from the first best
         ([0.1, 0.5, 0.4, 0.4, 0.6, 0.1, 0.1, 0.1, 0.1], 3, 7),  # a better one starts the count anew
         ([0.1, 0.2, 0.1, 0.3, 0.2, 0.4, 0.3, 0.5, 0.4, 0.4], 3, 9),

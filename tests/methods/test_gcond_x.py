@@ -10,6 +10,7 @@ import torch
 from gcond import methods
 from gcond.config import settings
 from gcond.errors import GcondError
+from gcond.graph.budget import nodes_per_class
 from gcond.matching.distance import DISTANCES
 from gcond.matching.gradients import class_gradients
 from gcond.matching.source_side import FullBatch
@@ -68,6 +69,17 @@ def test_every_backbone(backbone, make_graph):
 
 
 def test_labels_are_in_order_of_class_by_quota(graph):
-    result = run(graph)
+    result = run(graph, teacher="none", init="sample")
     assert result.y.tolist() == sorted(result.y.tolist())
     assert torch.bincount(result.y).sum() == 9
+
+
+def test_labels_of_clusters_add_up_to_the_shares_of_the_labelled_nodes(graph):
+    result = run(graph, teacher="ridge")
+    counts = graph.class_counts()
+    if graph.setting == "inductive":  # all nodes are labelled, so that nothing is left to be soft
+        assert torch.equal(torch.bincount(result.y), nodes_per_class(9, counts))
+        return
+    assert result.y.shape == (9, 3)
+    torch.testing.assert_close(result.y.sum(1), torch.ones(9))
+    torch.testing.assert_close(result.y.sum(0), 9 * counts / counts.sum(), rtol=1e-3, atol=1e-3)

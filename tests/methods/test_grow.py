@@ -15,6 +15,7 @@ from gcond.condensed.provenance import Provenance
 from gcond.errors import GcondError
 from gcond.graph.budget import nodes_per_class
 from gcond.matching.probe import Probe
+from gcond.matching.source_side import real_side
 from gcond.matching.structure import PairwiseMLP
 from gcond.methods.condense import condense
 from gcond.methods.grow import added_per_class, grow
@@ -22,6 +23,8 @@ from gcond.methods.grow import added_per_class, grow
 QUICK = {"epochs": 3, "outer": 2, "inner": 1, "probe_every": 0}
 OLD, NEW = 9, 16
 LEARNED = sorted(name for name, cls in methods.available().items() if cls.kind == "learned")
+PAPER = {"teacher": "none", "init": "sample", "delta": 0.05}
+"""Hard labels and a δ that is given."""
 
 
 def quick(name, **changes):
@@ -29,17 +32,24 @@ def quick(name, **changes):
     return QUICK | own | changes
 
 
-@pytest.fixture(scope="module", params=LEARNED)
+@pytest.fixture(scope="module", params=[*LEARNED, "gcond of the paper"])
 def pair(request, make_graph):
     """A source, and what a learned method made of it."""
-    source = make_graph()
-    return source, condense(source, method=request.param, nodes=OLD, **quick(request.param))
+    source, name = make_graph(), request.param.split()[0]
+    return source, condense(source, method=name, nodes=OLD, **quick(name, **(PAPER if name != request.param else {})))
 
 
 @pytest.fixture(scope="module")
 def structured(make_graph):
     source = make_graph()
-    return source, condense(source, nodes=OLD, **quick("gcond"))
+    return source, condense(source, nodes=OLD, **quick("gcond", **PAPER))
+
+
+@pytest.fixture(scope="module")
+def taught(make_graph):
+    """By all defaults but those that take time: a teacher, clusters, soft labels, and a δ that was chosen."""
+    source = make_graph()
+    return source, condense(source, nodes=OLD, **quick("gcond", probe_every=3, teacher="ridge"))
 
 
 def among_old(graph):
@@ -67,7 +77,16 @@ def test_old_nodes_stay_bit_for_bit(pair):
 def test_classes_are_those_of_the_larger_budget(pair):
     source, small = pair
     grown = grow(small, on=source, nodes=NEW)
-    assert torch.equal(torch.bincount(grown.y), nodes_per_class(NEW, source.class_counts()))
+    target = nodes_per_class(NEW, source.class_counts())
+    if small.y.dim() == 1:
+        assert torch.equal(torch.bincount(grown.y), target)
+        return
+    # What labels add up to is what training sees of a class, and the old ones add up to its share.
+    added = grown.y[OLD:]
+    assert bool(((added == 0) | (added == 1)).all())
+    torch.testing.assert_close(added.sum(1), torch.ones(NEW - OLD))
+    shares = source.class_counts() / source.class_counts().sum()
+    assert float((grown.y.sum(0) - NEW * shares).abs().max()) < 1
 
 
 def test_only_a_structure_gives_edges(pair):
@@ -104,7 +123,7 @@ def test_a_seed_draws_its_own_start(structured):
 def test_new_nodes_do_not_start_where_the_old_ones_did(init, nodes, make_graph):
     """Down to the last labelled node, and also after a second growth."""
     source = make_graph()
-    still = {"init": init, "epochs": 0, "probe_every": 0}
+    still = {"init": init, "teacher": "none", "epochs": 0, "probe_every": 0}
     small = condense(source, method="gcond-x", nodes=OLD, **still)
     once = grow(small, on=source, nodes=OLD + 1)
     for old in (small, once) if nodes > OLD + 1 else (small,):
@@ -115,7 +134,7 @@ def test_new_nodes_do_not_start_where_the_old_ones_did(init, nodes, make_graph):
 def test_starts_are_those_of_the_larger_graph(make_graph):
     """All labelled nodes of a class are there in the end, each once, whichever the old ones were."""
     source = make_graph()
-    small = condense(source, method="gcond-x", nodes=OLD, init="sample", epochs=0, probe_every=0)
+    small = condense(source, method="gcond-x", nodes=OLD, init="sample", teacher="none", epochs=0, probe_every=0)
     grown = grow(small, on=source, nodes=39)
     rows = source.x[source.train_mask]
     assert torch.equal(torch.unique(grown.x, dim=0), torch.unique(rows, dim=0))
@@ -135,6 +154,63 @@ def test_connections_come_from_the_trained_function(structured):
     assert not torch.allclose(structure.adjacency(fresh, grown.x), weights, atol=1e-3)
 
 
+def test_soft_labels_and_what_was_chosen_are_gone_on_with(taught, tmp_path):
+    source, small = taught
+    assert small.y.shape == (OLD, 3)
+    grown = grow(small, on=source, nodes=NEW)
+    once = grow(small, on=source, nodes=12)
+    assert torch.equal(grown.y[:OLD], small.y)
+    made, first = grown.provenance, small.provenance
+    assert made.settings == first.settings
+    assert (made.settings["delta"], made.start) == ("auto", "sample")
+    delta = first.choices["delta"]
+    assert made.choices == first.choices
+    assert grow(once, on=source, nodes=NEW).provenance.choices == first.choices
+    weights = PairwiseMLP(hidden=8).adjacency(small.structure, grown.x)
+    expected = torch.where(weights > delta, weights, 0.0)
+    torch.testing.assert_close(grown.adjacency(), expected, rtol=1e-4, atol=1e-5)
+    grown.save(tmp_path / "grown.safetensors")
+    assert CondensedGraph.load(tmp_path / "grown.safetensors").provenance.parent["choices"] == first.choices
+    given = grow(small, on=source, nodes=NEW, delta=0.2).provenance
+    assert given.settings["delta"] == 0.2
+    assert "delta" not in given.choices
+
+
+def test_new_nodes_are_matched_with_what_the_old_ones_were(taught, monkeypatch):
+    """All nodes, by the teacher's labels of the first seed, also in a second growth."""
+    source, small = taught
+    seen = []
+
+    def watched(model, view, *rest):
+        seen.append(view)
+        return real_side(model, view, *rest)
+
+    monkeypatch.setattr("gcond.methods.gradient_matching.real_side", watched)
+    condense(source, nodes=OLD, **quick("gcond", teacher="ridge"))
+    once = grow(small, on=source, nodes=12, seed=4)
+    grow(once, on=source, nodes=NEW, seed=5)
+    assert [len(view.nodes) for view in seen] == [source.num_nodes] * 3
+    for view in seen[1:]:
+        assert torch.equal(view.nodes, seen[0].nodes)
+        assert torch.equal(view.y, seen[0].y)
+    seen.clear()
+    grow(small, on=source, nodes=12, teacher="none", init="sample")
+    assert [len(view.nodes) for view in seen] == [int(source.train_mask.sum())]
+
+
+@pytest.mark.parametrize("init", ["sample", "k-center", "means", "propagated-means", "noise"])
+def test_soft_labels_that_stand_for_more_of_a_class_than_it_has_nodes(init, make_graph):
+    """All old nodes are likeliest of the smallest class, and add up to a little more than is labelled of it."""
+    source = make_graph()
+    small = condense(source, method="gcond-x", nodes=OLD, init="sample", teacher="none", epochs=0, probe_every=0)
+    y = torch.tensor([[0.3, 0.3, 0.4]]).repeat(OLD, 1)
+    skewed = dataclasses.replace(small, y=y)
+    assert int(source.class_counts()[2]) < OLD
+    grown = grow(skewed, on=source, nodes=39, init=init)
+    assert grown.num_nodes == 39
+    assert len(torch.unique(grown.x[OLD:], dim=0)) == 39 - OLD
+
+
 def test_delta_is_for_the_new_edges(structured):
     source, small = structured
     plain, pruned = grow(small, on=source, nodes=NEW), grow(small, on=source, nodes=NEW, delta=0.999)
@@ -148,7 +224,7 @@ def test_delta_is_for_the_new_edges(structured):
 
 def test_directed_sources(make_graph):
     source = make_graph(directed=True)
-    small = condense(source, nodes=OLD, **quick("gcond", delta=0.0))
+    small = condense(source, nodes=OLD, **quick("gcond", **PAPER | {"delta": 0.0}))
     grown = grow(small, on=source, nodes=NEW)
     assert not torch.allclose(grown.adjacency(), grown.adjacency().T)
     assert grown.provenance.directed
@@ -224,10 +300,10 @@ def test_how_the_first_part_was_made_stays_in_the_file(structured, tmp_path):
 def test_probes_look_at_the_graph_that_is_shipped(kept, options, make_graph, monkeypatch):
     """The old edges with the δ that they were made with, the new ones with their own."""
     source = make_graph()
-    small = condense(source, nodes=OLD, **quick("gcond", delta=0.05 if kept else 0.999))
+    small = condense(source, nodes=OLD, **quick("gcond", **PAPER | {"delta": 0.05 if kept else 0.999}))
     assert bool(small.num_edges) == kept
     seen = []
-    monkeypatch.setattr(Probe, "accuracy", lambda self, view: seen.append(view.inputs.adjacency) or 0.5)
+    monkeypatch.setattr(Probe, "accuracy", lambda self, view: seen.append(view.inputs.adjacency) or len(seen) / 9)
     grown = grow(small, on=source, nodes=NEW, **{"probe_every": 3, "delta": 0.05} | options)
     shipped = grown.adjacency()
     assert len(seen) == 2
@@ -273,6 +349,25 @@ def test_added_nodes_where_a_class_has_too_many_already():
     assert added_per_class(11, torch.tensor([10, 10, 10]), torch.tensor([9, 1, 0])).tolist() == [0, 0, 1]
 
 
+def test_added_nodes_beside_soft_labels():
+    counts = torch.tensor([10, 10, 10])
+    assert added_per_class(12, counts, torch.tensor([2.9, 3.6, 2.5])).tolist() == [1, 0, 2]
+    assert added_per_class(12, counts, torch.tensor([3.0, 3.0, 3.0])).tolist() == [1, 1, 1]
+    assert added_per_class(12, counts, torch.tensor([8.4, 0.3, 2.3])).tolist() == [0, 1, 0]
+
+
+@given(soft=st.lists(st.floats(0.1, 20), min_size=3, max_size=3), more=st.integers(1, 30))
+def test_added_nodes_beside_soft_labels_sum_up(soft, more):
+    present = torch.tensor(soft).double()
+    old = max(3, round(float(present.sum())))
+    present = present * old / present.sum()
+    counts = torch.tensor([60, 30, 20])
+    added = added_per_class(old + more, counts, present)
+    assert int(added.sum()) == more
+    assert int(added.min()) >= 0
+    assert bool((added <= nodes_per_class(old + more, counts)).all())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -282,6 +377,7 @@ def test_added_nodes_where_a_class_has_too_many_already():
         ({"nodes": NEW, "depth": 2}, "method 'gcond' has no setting 'depth'"),
         ({"nodes": NEW, "structure_hidden": 4}, "'structure_hidden' is of the structure, which stays as it was"),
         ({"nodes": NEW, "schedule": "joint"}, "'schedule' is of the structure"),
+        ({"nodes": NEW, "init": "clusters"}, "init=clusters needs a teacher"),
     ],
 )
 def test_refusals(structured, options, message):
@@ -301,7 +397,7 @@ def test_a_source_that_is_directed_now_and_was_not_then_is_refused(then, make_gr
     """With both directions of every edge the tensors are the same: only the mark says how they are meant."""
     graph = make_graph()
     first, second = (dataclasses.replace(graph, directed=directed) for directed in (then, not then))
-    small = condense(first, nodes=OLD, **quick("gcond"))
+    small = condense(first, nodes=OLD, **quick("gcond", **PAPER))
     now, before = ("undirected", "directed") if then else ("directed", "undirected")
     with pytest.raises(GcondError, match=f"'random-0' is {now} and was {before} when this was made from it"):
         grow(small, on=second, nodes=NEW)

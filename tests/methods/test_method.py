@@ -70,7 +70,7 @@ def test_methods_by_name_by_instance_and_all_of_them():
 
 @pytest.mark.parametrize("asked", ["hedring", ["random", "hedring"], 7, None])
 def test_what_is_no_method_is_refused_with_the_choices(asked):
-    with pytest.raises(GcondError, match=r"unknown method '.*choose one of coarsening, .*random"):
+    with pytest.raises(GcondError, match=r"unknown method '.*choose one of clusters, coarsening, .*random"):
         methods.resolve(asked)
 
 
@@ -80,7 +80,7 @@ def test_a_class_is_not_a_method():
 
 
 def test_no_method_is_refused():
-    with pytest.raises(GcondError, match=r"methods=\[\] names no method: choose among coarsening, "):
+    with pytest.raises(GcondError, match=r"methods=\[\] names no method: choose among clusters, coarsening, "):
         methods.resolve([])
 
 

@@ -370,8 +370,11 @@ def test_the_command_of_a_file_reads_back_to_its_settings():
 
 def test_usual_settings_are_not_spelt_out_and_scores_add_their_command():
     made = dataclasses.replace(small().provenance, scores=(score(), score(0.7, "sgc")))
+    assert made.settings == {"delta": 0.05}
+    assert "--set delta=0.05 " in commands_of(made, "f.safetensors")[0]
+    made = dataclasses.replace(made, settings={"delta": "auto"}, choices={"delta": 0.05})
     condense, evaluate = commands_of(made, "f.safetensors")
-    assert "--set " not in condense  # 0.05 is the method's own delta
+    assert "--set " not in condense  # the method's own delta, which is chosen again
     assert evaluate == "gcond evaluate f.safetensors --on toy --models gcn,sgc --runs 2"
 
 

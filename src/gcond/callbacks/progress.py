@@ -50,6 +50,6 @@ def _figures(run: Run) -> str:
     figures = f"loss {run.loss:.3g}"
     if run.probes:
         figures += f" val {100 * run.probes[-1].accuracy:.1f}"
-    if len(run.probes) > 1:  # the first is of the start, which is not kept
+    if len(run.probes) > 1:  # the first has nothing to be better than
         figures += f" (best {100 * run.best_accuracy:.1f})"
     return figures

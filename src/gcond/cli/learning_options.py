@@ -148,12 +148,11 @@ def learned_facts(provenance: Provenance) -> dict[str, str]:
     kept = kept_probe(history)
     if kept is not None:
         epoch, best = kept
-        found["best probe"] = f"{percent(best)} % validation accuracy after epoch {epoch:.0f}"
-        probes = zip(history["probe"], history["probe_epoch"], strict=True)
-        at_start = max((accuracy for accuracy, epoch in probes if not epoch), default=best)
-        if at_start > best:
-            again = f"epochs=0 with init={provenance.start}" if provenance.start else "epochs=0"
-            found["start probe"] = f"{percent(at_start)} %, better than anything learned from it: {again} gives that"
+        place = f"after epoch {epoch:.0f}" if epoch else "at the start"
+        found["best probe"] = f"{percent(best)} % validation accuracy {place}"
+        if ran and not epoch:
+            start = f"init={provenance.start}" if provenance.start else "it"
+            found["kept"] = f"the start itself: nothing that was learned from {start} probed better"
     if late:
         epochs = ran if kept is None else int(kept[0])
         found["again"] = f"epochs={epochs} with init={provenance.start}: the seed alone does not know of the clock"
@@ -166,9 +165,13 @@ def learned_facts(provenance: Provenance) -> dict[str, str]:
 
 def structure_facts(graph: CondensedGraph) -> dict[str, str]:
     """Facts about an A' that was learned and has nothing in it; none about any other."""
-    delta = graph.provenance.settings.get("delta") if graph.provenance is not None else None
-    if delta is None or graph.num_edges:
+    made = graph.provenance
+    delta = made.settings.get("delta") if made is not None else None
+    if made is None or delta is None or graph.num_edges:
         return {}
+    if delta == "auto":
+        why = "validation chose no edges" if made.settings["probe_every"] else "no weight of A' is above twice the mean"
+        return {"structure": f"{why}: models train on A' = I; a delta that is given keeps what is above it"}
     return {"structure": f"no weight of A' is above delta={delta}: models train on A' = I; a smaller delta keeps edges"}
 
 

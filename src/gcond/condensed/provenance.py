@@ -51,6 +51,7 @@ class Parent(TypedDict, total=False):
     cost: Cost
     threads: int
     history: dict[str, list[float]]
+    choices: dict[str, Any]
     start: str
     ended: str
     gcond_version: str

@@ -100,17 +100,18 @@ class GCond(GradientMatching):
         return sparsify(adjacency, delta, shrink=self.sparsify == "shrink")
 
     def finished(self, task: Task, synthetic: Synthetic) -> CondensedGraph:
-        adjacency = synthetic.inputs().adjacency
-        if self.delta != "auto" or not self.probe_every:
+        if self.delta != "auto":
             return super().finished(task, synthetic)
+        adjacency = synthetic.inputs().adjacency
         assert isinstance(adjacency, Tensor)
         probe = Probe(task.val, task.num_classes, task.seed)
-        deltas = [relative_threshold(adjacency.detach(), factor) for factor in FACTORS]
+        factors = FACTORS if self.probe_every else (USUAL,)
+        deltas = [relative_threshold(adjacency.detach(), factor) for factor in factors]
 
         def reached(delta: float) -> float:
             return probe.accuracy(synthetic.view(partial(self._cut_at, delta)))
 
-        best = max(deltas, key=reached)  # of equal ones the first, with fewer edges
+        best = max(deltas, key=reached) if len(deltas) > 1 else deltas[0]  # of equal ones the first, with fewer edges
         task.notes.choices["delta"] = best
         return synthetic.finish(partial(self._cut_at, best))
 
@@ -120,7 +121,7 @@ class GCond(GradientMatching):
 
 
 def relative_threshold(adjacency: Tensor, factor: float) -> float:
-    """``factor`` times the mean weight of A' [n, n], at most its largest one, which leaves nothing."""
+    """``factor`` times the mean weight of A' [n, n], at most its largest one, which leaves nothing, and below 1."""
     largest = float(adjacency.max())
     mean = float(adjacency.sum()) / max(1, adjacency.numel() - len(adjacency))
-    return min(factor * mean, largest) if factor else 0.0
+    return min(factor * mean, largest, math.nextafter(1.0, 0.0)) if factor else 0.0

@@ -165,26 +165,33 @@ class GradientMatching(Method):
         return max(structure, largest_product(self.model(), self.source_view(task), task.num_classes))
 
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
-        start = self.clustered(task)
-        if start is not None:
-            task = start.task
+        clustered = self.clustered(task)
+        task = self.labelled(task) if clustered is None else clustered.task
         before = task.interrupted
         init = self.choose_start(task, callbacks) if before is None else before.state["start"]
-        synthetic = self.start(task, init, start)
+        synthetic = self.start(task, init, clustered)
         run = self.learn(task, synthetic, callbacks, start=init)
         task.notes.start, task.notes.history, task.notes.ended = init, run.history, run.reason
         small = self.finished(task, synthetic)
-        return small if start is None or init != "clusters" else replace(small, cluster=start.graph.cluster)
+        return small if clustered is None else replace(small, cluster=clustered.graph.cluster)
 
     def finished(self, task: Task, synthetic: Synthetic) -> CondensedGraph:
         """The condensed graph, of what the run has kept."""
         return synthetic.finish(self.ship)
 
     def clustered(self, task: Task) -> Clustered | None:
-        """The source labelled by the teacher, and the clusters that it gives; ``None`` without a teacher."""
-        if self.teacher == "none":
+        """The clusters that X' starts from, and the task as their teacher labels it; ``None`` for any other start.
+
+        Their nodes per class go with their soft labels. Other starts have hard ones, and the quota of the task.
+        """
+        if self.init != "clusters":
             return None
+        assert self.teacher != "none", "refused when the settings were made"
         return Clusters(teacher=self.teacher).prepared(task)
+
+    def labelled(self, task: Task) -> Task:
+        """The task with all nodes labelled by the teacher; as it is without one."""
+        return task if self.teacher == "none" else Clusters(teacher=self.teacher).labelled(task)
 
     def start(self, task: Task, init: Init, clustered: Clustered | None = None) -> Synthetic:
         """X' and Φ before anything is learned."""
@@ -192,7 +199,7 @@ class GradientMatching(Method):
         self.check_memory(task, structure, int(task.quota.sum()), init)
         shown = None
         if init == "clusters":
-            assert clustered is not None, "refused when the settings were made"
+            assert clustered is not None, "a run from clusters has made them before"
             x = clustered.graph.x
             shown = clustered.graph.y if clustered.graph.y.dim() == 2 else None
         else:

@@ -78,14 +78,15 @@ def grow(
     if deadline is not None:
         callbacks = [*callbacks, deadline]
     budget = budget_for(graph, nodes=nodes)
-    quota = added_per_class(nodes, graph.class_counts(), torch.bincount(small.hard_labels, minlength=graph.num_classes))
+    quota = added_per_class(nodes, graph.class_counts(), label_mass(small, graph.num_classes))
     identity = hashlib.sha256(f"{small.sha256} {method.identify(graph, budget, seed)}".encode()).hexdigest()
     # A seed for this growth alone: with the first one's, the same would be drawn again.
     own = int.from_bytes(hashlib.sha256(f"{small.sha256} {seed}".encode()).digest()[:4], "little")
     task = method.task(graph, quota, own, identity=identity, device=choose_device(device), callbacks=callbacks)
-    everything = dataclasses.replace(task, quota=task.quota + torch.bincount(small.y, minlength=graph.num_classes))
+    present = torch.bincount(small.hard_labels, minlength=graph.num_classes)
+    everything = dataclasses.replace(task, quota=task.quota + present)
     with threads_for(method.largest_product(everything), threads) as task.notes.threads:
-        grown = _learn(method, task, small, callbacks)
+        grown = _learn(method, _taught(method, task, made), small, callbacks)
     if deadline is not None and (late := deadline.overrun(f"growing by {method.name}")):
         warnings.warn(late, UserWarning, stacklevel=2)
     return method.recorded(grown, graph, budget, seed, notes=task.notes, grown_from=small)
@@ -105,8 +106,7 @@ def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[Gradien
     for key in options:
         if key in OF_THE_STRUCTURE and key in made.settings:
             raise GcondError(f"setting '{key}' is of the structure, which stays as it was trained: leave it out")
-    chosen = {} if (delta := shipped_delta(small)) is None else {"delta": delta}  # what it was finished with
-    method = settings.build(cls, made.settings | chosen | dict(options), f"method '{made.method}'")
+    method = settings.build(cls, made.settings | dict(options), f"method '{made.method}'")
     if isinstance(method, GCond) and method.structure == "free":
         raise GcondError(
             "structure=free has one number per pair of nodes, which says nothing of new ones: "
@@ -120,18 +120,34 @@ def growable(small: CondensedGraph, options: Mapping[str, Any]) -> tuple[Gradien
     return method, made
 
 
+def label_mass(small: CondensedGraph, classes: int) -> Tensor:
+    """Nodes of each class [C]: whole ones, or what soft labels add up to, which is what training sees of a class."""
+    return torch.bincount(small.y, minlength=classes) if small.y.dim() == 1 else small.y.double().sum(0)
+
+
 def added_per_class(nodes: int, labelled: Tensor, present: Tensor) -> Tensor:
     """Nodes of each class to add, int64 [C], for ``nodes`` in all.
 
     As close as adding gets to what a graph of that size would have had (:func:`nodes_per_class` of the ``labelled``):
     where a class among the ``present`` has more than that already, those that are to get most get less.
     """
-    spare = nodes - int(present.sum())
-    added = (nodes_per_class(nodes, labelled) - present).clamp(min=0)
+    spare = nodes - round(float(present.sum()))
+    missing = (nodes_per_class(nodes, labelled) - present).clamp(min=0)
+    added = missing.long()
+    while int(added.sum()) < spare:  # parts of nodes, where labels are soft
+        added[int((missing - added).argmax())] += 1
     while int(added.sum()) > spare:
-        fewer = torch.where(present + added > 1, added, 0)  # every class stays present
+        fewer = torch.where(present + added >= 2, added, 0)  # every class stays present
         added[int(fewer.argmax())] -= 1
     return added
+
+
+def _taught(method: GradientMatching, task: Task, made: Provenance) -> Task:
+    """The task with the labels that the first nodes were matched by: those of a teacher with the seed of that time."""
+    seed, parent = made.seed, made.parent
+    while parent:
+        seed, parent = parent.get("seed", seed), parent.get("parent", {})
+    return dataclasses.replace(method.labelled(dataclasses.replace(task, seed=seed)), seed=task.seed)
 
 
 def _learn(
@@ -141,6 +157,9 @@ def _learn(
     shown = None
     if small.y.dim() == 2:  # the old nodes keep their soft labels, and new ones are of one class
         shown = torch.cat([small.y, F.one_hot(task.labels, task.num_classes).float()])
+    if isinstance(method, GCond) and method.delta == "auto" and (delta := shipped_delta(small)) is not None:
+        method = dataclasses.replace(method, delta=delta)  # of new edges as of the old ones, which stay
+        task.notes.choices["delta"] = delta
     structure = method.structure_for(task)
     init = START if method.init == "auto" or method.init == "clusters" else method.init  # noqa: PLR1714 (for mypy)
     method.check_memory(task, structure, len(y), init)
@@ -165,16 +184,20 @@ def _start_beside(small: CondensedGraph, task: Task, init: Init) -> Tensor:
     """
     old_labels = small.hard_labels
     present = torch.bincount(old_labels, minlength=task.num_classes)
-    whole = dataclasses.replace(task, quota=torch.where(task.quota > 0, task.quota + present, 0))
+    # By their soft labels old nodes may stand for more of a class than it has labelled nodes to start from.
+    labelled = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
+    quota = torch.minimum(task.quota + present, labelled)
+    whole = dataclasses.replace(task, quota=torch.where(task.quota > 0, quota, 0))
     x = initial_features(whole, init)
     parts = []
     for label in task.quota.nonzero().squeeze(1).tolist():
         starts, old = x[whole.labels == label], small.x[old_labels == label]
         # Not by a matrix product, so that equal rows are at 0; doubles hold the square of any feature.
         near = torch.cdist(old.double(), starts.double(), compute_mode="donot_use_mm_for_euclid_dist")
-        _, taken = linear_sum_assignment(near.numpy())
+        who, taken = (torch.from_numpy(index) for index in linear_sum_assignment(near.numpy()))
+        nearest = near[who, taken].argsort(stable=True)[: len(starts) - int(task.quota[label])]
         free = torch.ones(len(starts), dtype=torch.bool)
-        free[torch.from_numpy(taken)] = False
+        free[taken[nearest]] = False
         parts.append(starts[free])
     return torch.cat(parts)
 

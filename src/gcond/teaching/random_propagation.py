@@ -93,7 +93,7 @@ class RandomPropagation:
                 found = answers(inputs.x @ leaves["in"], drop=False)
             judged = _judge(found, val)
             since += self.look_every
-            if judged > best:
+            if judged > best or not len(val.nodes):
                 best, kept, since = judged, found, 0
             elif since >= self.patience and len(val.nodes):
                 break

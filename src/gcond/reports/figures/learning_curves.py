@@ -40,13 +40,13 @@ def curves_figure(small: CondensedGraph) -> Figure:
 
 
 def kept_probe(history: dict[str, list[float]]) -> tuple[float, float] | None:
-    """Epoch and accuracy of the state that was kept: the best probe after the start, of equal ones the later."""
-    probes = zip(history.get("probe_epoch", []), history.get("probe", []), strict=False)
-    after = [(accuracy, epoch) for epoch, accuracy in probes if epoch > 0]
-    if not after:
+    """Epoch and accuracy of the state that was kept: the best probe, of equal ones the start or else the latest."""
+    probes = list(zip(history.get("probe_epoch", []), history.get("probe", []), strict=False))
+    if not probes:
         return None
-    accuracy, epoch = max(after)
-    return epoch, accuracy
+    best = max(accuracy for _, accuracy in probes)
+    epochs = [epoch for epoch, accuracy in probes if accuracy == best]
+    return (0.0 if 0 in epochs else max(epochs)), best
 
 
 def _loss(axes: Axes, history: dict[str, list[float]]) -> None:
