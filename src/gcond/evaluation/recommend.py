@@ -84,7 +84,10 @@ def usual_grid(start: Training) -> dict[str, list[Any]]:
     trains for long, is searched around what suits it. Where there is no hidden layer, width and dropout mean nothing.
     """
     recipe, hidden = start.recipe, start.model.hidden
-    of_hidden_layers = {"dropout": [0.0, 0.5, 0.8], "hidden": [max(1, hidden // 4), hidden, 2 * hidden]}
+    of_hidden_layers: dict[str, list[Any]] = {
+        "dropout": [0.0, 0.5, 0.8],
+        "hidden": [max(1, hidden // 4), hidden, 2 * hidden],
+    }
     return {
         **(of_hidden_layers if start.model.layers > 1 else {}),
         "weight_decay": [0.0, 5e-4, 5e-3],
