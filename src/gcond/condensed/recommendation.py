@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -23,7 +23,7 @@ class Recommendation:
     val_mean: float
     """Mean validation accuracy of it over all graphs and runs, a fraction."""
     fixed_val_mean: float
-    """That of the model's fixed recipe."""
+    """That of the model's fixed recipe, with what was held."""
     tried: int
     """The number of recipes that were trained, the fixed one included."""
     graphs: tuple[str, ...]
@@ -34,5 +34,7 @@ class Recommendation:
     """Of the first run; the others count on."""
     source: str = ""
     """sha256 of the source graph."""
+    held: dict[str, Any] = field(default_factory=dict)
+    """Settings that a person gave to every recipe that was tried."""
     cpu_seconds: float = 0.0
     """Of all trainings together, validation included."""

@@ -77,6 +77,11 @@ class Training:
         return {key: self.value(key) for key in keys if self.value(key) != other.value(key)}
 
 
+def usual_training(model: Model) -> Training:
+    """``model`` by its fixed recipe."""
+    return Training(model, recipe_for(model))
+
+
 def usual_grid(start: Training) -> dict[str, list[Any]]:
     """What is tried around ``start``: for the usual models 64, 256 or 512 hidden units, and 200 or 600 epochs.
 
@@ -154,7 +159,7 @@ def plan(
     networks = resolve(model)
     if len(networks) != 1:
         raise GcondError(f"a recipe is recommended for one model at a time, and not for {len(networks)}: name one")
-    start = Training(networks[0], recipe_for(networks[0])).changed(held)
+    start = usual_training(networks[0]).changed(held)
     if grid is None:
         return start, {key: values for key, values in usual_grid(start).items() if key not in held}
     tries = {key: [start.changed({key: value}).value(key) for value in values] for key, values in grid.items()}
@@ -220,8 +225,6 @@ class _Search:
     def go(self, tries: Mapping[str, Sequence[Any]]) -> None:
         self._train([self.start])
         self.runner.raise_first_failure()
-        if not self._accuracies[self.start]:
-            raise GcondError("not all of these trainings are done yet: do them, and look again")
         self.rows.append(TriedRecipe({}, fmean(self._accuracies[self.start]), taken=True))
         for _ in range(ROUNDS):
             before = self.best
@@ -244,6 +247,7 @@ class _Search:
             runs=len(self.seeds),
             seed=self.seeds[0],
             source=source.sha256,
+            held=self.start.changes_from(usual_training(type(self.start.model)())),
             cpu_seconds=math.fsum(self._cpu_seconds),
         )
 
@@ -279,6 +283,8 @@ class _Search:
         for one in trainings:
             trials: list[Trial] = [trial for _ in self.smalls for trial in next(found)]
             whole = len(trials) == len(self.smalls) * len(self.seeds)
+            if not whole and not self.runner.failures:
+                raise GcondError("not all of these trainings are done yet: do them, and look again")
             self._accuracies[one] = [trial.val for trial in trials] if whole else []
             self._cpu_seconds += [trial.cpu_seconds for trial in trials]
 
