@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gcond.evaluation.compare import compare as compare
     from gcond.evaluation.evaluate import evaluate as evaluate
     from gcond.evaluation.nas.architecture_search import search as search
+    from gcond.evaluation.recommend import recommend as recommend
     from gcond.graph.features import FeatureTransform as FeatureTransform
     from gcond.graph.propagation import propagate as propagate
     from gcond.graph.source_graph import SourceGraph as SourceGraph
@@ -44,6 +45,7 @@ _HOMES = {
     "evaluate": "gcond.evaluation.evaluate",
     "compare": "gcond.evaluation.compare",
     "search": "gcond.evaluation.nas.architecture_search",
+    "recommend": "gcond.evaluation.recommend",
     "propagate": "gcond.graph.propagation",
     "open_engine": "gcond.runtime.engines",
     "CondensedGraph": "gcond.condensed.condensed_graph",

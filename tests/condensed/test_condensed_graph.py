@@ -13,6 +13,7 @@ from torch_geometric.nn import GCNConv
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Provenance
+from gcond.condensed.recommendation import Recommendation
 from gcond.condensed.score import Score
 from gcond.errors import GcondError
 from gcond.linalg.sparse import Identity
@@ -31,6 +32,18 @@ SCORE = Score(
     source="ab",
     seed=0,
 )
+RECOMMENDATION = Recommendation(
+    model="gcn",
+    settings={"hidden": 64},
+    recipe={"epochs": 200, "dropout": 0.5},
+    transform="row-normalise",
+    val_mean=0.8,
+    fixed_val_mean=0.7,
+    tried=9,
+    graphs=("ab", "cd"),
+    runs=3,
+    held={"validate_every": 5},
+)
 PROVENANCE = Provenance(
     method="random",
     settings={"epochs": 5, "lr": 0.1, "kind": None},
@@ -44,6 +57,7 @@ PROVENANCE = Provenance(
     cost={"wall_seconds": 1.5},
     history={"loss": [1.0, 0.5]},
     scores=(SCORE,),
+    recommendations=(RECOMMENDATION,),
     gcond_version="0.1.0",
 )
 
@@ -242,6 +256,30 @@ def test_scores_of_files_from_before_sources_were_recorded(tmp_path):
     assert graph.provenance.directed is False
     assert (graph.provenance.threads, graph.provenance.ended) == (0, "")
     assert list(graph.with_scores([SCORE]).provenance.scores) == [Score(**old), SCORE]
+
+
+def test_a_recommendation_replaces_that_of_its_model(tmp_path):
+    other, again = (dataclasses.replace(RECOMMENDATION, **change) for change in ({"model": "sgc"}, {"tried": 3}))
+    graph = small().with_recommendation(other).with_recommendation(again)
+    graph.save(tmp_path / "g")
+    back = CondensedGraph.load(tmp_path / "g")
+    assert back.provenance.recommendations == (other, again)
+    assert back.with_scores([SCORE]).provenance.recommendations == (other, again)
+    assert back.sha256 == small().sha256, "it is no part of the graph"
+    with pytest.raises(GcondError, match="no provenance to record a recommendation in"):
+        small(provenance=None).with_recommendation(other)
+
+
+def test_files_from_before_there_were_recommendations(tmp_path):
+    small().save(tmp_path / "g")
+    tensors, metadata = read_tensors(tmp_path / "g")
+    del metadata["provenance"]["recommendations"]
+    write_tensors(tmp_path / "old", tensors, metadata)
+    assert CondensedGraph.load(tmp_path / "old").provenance.recommendations == ()
+    metadata["provenance"]["recommendations"] = [{"model": "gcn"}]
+    write_tensors(tmp_path / "damaged", tensors, metadata)
+    with pytest.raises(GcondError, match=r"damaged metadata, provenance.recommendations.0.settings"):
+        CondensedGraph.load(tmp_path / "damaged")
 
 
 def test_scores_need_a_provenance():

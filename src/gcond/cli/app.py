@@ -24,6 +24,7 @@ from gcond.cli import (
     nas,
     plot,
     propagate,
+    recommend,
     report,
     reproduce,
 )
@@ -53,6 +54,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "grow": grow.command,
     "compact": compact.command,
     "nas": nas.command,
+    "recommend": recommend.command,
     "inspect": inspect.command,
     "plot": plot.command,
     "propagate": propagate.command,

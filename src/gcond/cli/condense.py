@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -24,6 +24,12 @@ from gcond.cli.common_options import (
 )
 from gcond.cli.learning_options import NOT_WATCHING, Watching, tell_written
 from gcond.cli.storage_facts import compaction_facts
+from gcond.errors import GcondError
+
+if TYPE_CHECKING:
+    from gcond.cli.output import Voice
+    from gcond.condensed import CondensedGraph
+    from gcond.graph import SourceGraph
 
 DEFAULT_METHOD = "gcond"
 
@@ -50,6 +56,10 @@ def command(
     compact: Annotated[
         bool, flag("Few bytes: as few entries and bits as validation accuracy allows, in place while features learn.")
     ] = False,
+    recommend: Annotated[
+        bool,
+        flag("At the end, find the recipe that fits a GCN here, as `gcond recommend` does, and write it down too."),
+    ] = False,
     force: Annotated[bool, flag("Replace the file, and a checkpoint, if there is one.")] = False,
     watching: Watching = NOT_WATCHING,
     common: Common = DEFAULTS,
@@ -71,6 +81,8 @@ def command(
     # What can be refused without the graph is refused before it is read.
     check_budget(ratio, nodes)
     watching.check()
+    if recommend and watching.within is not None:
+        raise GcondError("--within is for condensing alone: leave --recommend out, and use gcond recommend afterwards")
     chosen = method_for(method, parse_assignments(set_), recipe)
     learned = chosen.kind == "learned"
 
@@ -96,6 +108,9 @@ def command(
         make = partial(condense_compact, chosen) if compact else chosen.condense
         condensed = make(graph, budget, seed, device=device, callbacks=callbacks, threads=common.threads)
         condensed.save(out)
+    if recommend:
+        condensed = _recommended(condensed, graph, voice, common)
+        condensed.save(out)
 
     provenance, found = condensed.provenance, condensed.statistics
     assert provenance is not None
@@ -106,3 +121,12 @@ def command(
         **compaction_facts(condensed),
     }
     tell_written(voice, out, condensed, source, counts=counts, time=seconds(provenance.cost["wall_seconds"]))
+
+
+def _recommended(condensed: CondensedGraph, graph: SourceGraph, voice: Voice, common: Common) -> CondensedGraph:
+    """The same graph with the recipe that fits it."""
+    from gcond.evaluation.recommend import recommend
+
+    with voice.progress("recommending") as tick:
+        found = recommend(condensed, on=graph, device=common.device, threads=common.threads, on_progress=tick)
+    return found.graphs[0]

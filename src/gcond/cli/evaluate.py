@@ -27,6 +27,8 @@ from gcond.reports.score_changes import changed
 if TYPE_CHECKING:
     from gcond.cli.output import Voice
     from gcond.condensed import CondensedGraph, Score
+    from gcond.evaluation.recommended import Advice
+    from gcond.graph import SourceGraph
     from gcond.models import Model
 
 _REPORTED = ("model", "mean", "std", "runs", "val_mean")
@@ -44,6 +46,13 @@ def command(
     set_: Annotated[
         SetOption, Parameter(help="Settings of the training or of the models, such as epochs=600 or hidden=64.")
     ] = (),
+    recipe: Annotated[
+        str | None,
+        Parameter(
+            help="How to train: recommended is what `gcond recommend` found for the condensed graph, and the name of a "
+            "condensed FILE what it found for that one. If not given, the fixed recipe that all comparisons use."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, Parameter(alias="-o", help="Run folder to keep finished runs in, and to find them in.")
     ] = None,
@@ -59,6 +68,8 @@ def command(
     For example: gcond evaluate cora-herding-70.safetensors --on cora --models gcn,sgc
 
     For the reference: gcond evaluate --whole cora
+
+    By the recipe that fits: gcond evaluate cora-herding-70.safetensors --on cora --recipe recommended
     """
     voice = common.start()
     from gcond.reports.tables import score_table
@@ -72,12 +83,17 @@ def command(
         raise GcondError(f"'{condensed}' is tested on the graph it was made from: add --on SOURCE")
     if runs < 1:
         raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
-    networks, recipe = _prepare(named_models(models), assigned)
+    names = named_models(models)
+    shape, training = _divide(names, assigned)
+    networks = _networks(names, shape)
     _check_places(condensed if record else None, out)
 
     small = _load_condensed(condensed) if condensed is not None else None
+    advice = _advice(recipe, condensed, small)
+    if advice is not None:
+        networks = [advice.model(name, shape) for name in names]
     if small is None:
-        source = common.load(str(whole), voice, setting=setting, directed=directed, features=features)
+        source = _load_whole(common, str(whole), voice, advice, setting=setting, directed=directed, features=features)
     else:
         source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed, features=features)
         record = record and _can_record(small, same, voice)
@@ -93,6 +109,7 @@ def command(
             runs=runs,
             seed=seed,
             recipe=recipe,
+            **training,
             device=common.device,
             threads=common.threads if engine is None else None,
             folder=out,
@@ -145,8 +162,8 @@ def named_models(text: str) -> list[str]:
     return sorted(models.available()) if "all" in names else names
 
 
-def _prepare(names: Sequence[str], assigned: Mapping[str, str]) -> tuple[list[Model], dict[str, str]]:
-    """The models, with what is ``assigned`` to their architecture, and the rest, which is the recipe's."""
+def _divide(names: Sequence[str], assigned: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is ``assigned`` to the architecture of the models, and the rest, which is the recipe's."""
     from gcond import models
     from gcond.config import settings
     from gcond.config.registry import suggest
@@ -168,7 +185,34 @@ def _prepare(names: Sequence[str], assigned: Mapping[str, str]) -> tuple[list[Mo
     recipe = {key: value for key, value in assigned.items() if key in training}
     settings.build(Recipe, recipe, "the training recipe")
     shape = {key: value for key, value in assigned.items() if key not in training}
-    return [settings.build(models.find(name), shape, f"model '{name}'") for name in names], recipe
+    return shape, recipe
+
+
+def _networks(names: Sequence[str], shape: Mapping[str, str]) -> list[Model]:
+    """The models, their architecture the usual one but for ``shape``."""
+    from gcond import models
+    from gcond.config import settings
+
+    return [settings.build(models.find(name), shape, f"model '{name}'") for name in names]
+
+
+def _advice(recipe: str | None, condensed: Path | None, small: CondensedGraph | None) -> Advice | None:
+    """The graph whose recommendation is asked for, if one is."""
+    from gcond.evaluation.recommended import RECOMMENDED, Advice, lent_advice
+
+    if recipe != RECOMMENDED:
+        return lent_advice(recipe)
+    if small is None:
+        raise GcondError("--whole has no recommended recipe of its own: use --recipe FILE, a condensed graph of it")
+    return Advice(small, str(condensed))
+
+
+def _load_whole(common: Common, whole: str, voice: Voice, advice: Advice | None, **reading: Any) -> SourceGraph:
+    """The whole graph, as it was read for the condensed graph whose recommendation it is trained by."""
+    if advice is None:
+        return common.load(whole, voice, **reading)
+    source, _ = common.load_origin(advice.graph, whole, voice, **reading)
+    return source
 
 
 def _together(names: Sequence[str]) -> str:

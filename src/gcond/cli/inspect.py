@@ -156,6 +156,7 @@ def _ancestors(provenance: Provenance) -> Iterator[str]:
 
 
 def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], stored: str) -> Any:
+    from gcond.reports.recipe_table import recommendation_sentence
     from gcond.reports.tables import assignments, facts, percent, seconds
 
     about = {"file": str(file), "holds": "a condensed graph"}
@@ -189,5 +190,6 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], store
             "reduction": smaller,
             "storage": stored,
             **compaction_facts(graph),
+            "recommended": "\n".join(recommendation_sentence(each) for each in p.recommendations),
         }
     )

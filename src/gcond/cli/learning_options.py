@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -107,6 +107,7 @@ def tell_written(
 ) -> None:
     """The condensed graph that was written to ``out``: its ``counts``, how learning went, and what to do next."""
     from gcond.callbacks.deadline import OUT_OF_TIME
+    from gcond.reports.recipe_table import recommendation_sentence
     from gcond.reports.tables import facts
 
     provenance, found = condensed.provenance, condensed.statistics
@@ -127,8 +128,11 @@ def tell_written(
         payload["grown_from"] = provenance.grown_from
     if provenance.compaction:
         payload["compaction"] = provenance.compaction
+    if provenance.recommendations:
+        payload["recommendations"] = [asdict(each) for each in provenance.recommendations]
     about = {"wrote": str(out), "method": provenance.method, **counts}
     about |= structure_facts(condensed) | learned_facts(provenance)
+    about["recommended"] = "\n".join(recommendation_sentence(each) for each in provenance.recommendations)
     voice.result(payload, facts(about | {"time": time, "next": f"gcond evaluate {out} --on {source}"}).rich())
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from gcond.condensed import packing
 from gcond.condensed.compaction import MOST_PLACES, Compaction, compacted, rounded_labels, rounded_weights
 from gcond.condensed.provenance import Provenance
+from gcond.condensed.recommendation import Recommendation
 from gcond.condensed.score import Score
 from gcond.errors import GcondError
 from gcond.graph import Inputs, LabelledView
@@ -183,6 +184,16 @@ class CondensedGraph:
         fresh = {score.subject for score in scores}
         kept = [old for old in self.provenance.scores if old.subject not in fresh]
         provenance = dataclasses.replace(self.provenance, scores=(*kept, *scores))
+        return dataclasses.replace(self, provenance=provenance)
+
+    def with_recommendation(self, found: Recommendation) -> CondensedGraph:
+        """The same graph with ``found`` recorded; an earlier one for the same model is replaced."""
+        if self.provenance is None:
+            raise GcondError(
+                "this condensed graph has no provenance to record a recommendation in: make it with gcond.condense"
+            )
+        kept = [old for old in self.provenance.recommendations if old.model != found.model]
+        provenance = dataclasses.replace(self.provenance, recommendations=(*kept, found))
         return dataclasses.replace(self, provenance=provenance)
 
     def save(self, path: str | Path) -> None:

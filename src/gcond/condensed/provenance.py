@@ -9,6 +9,7 @@ from typing import Annotated, Any, cast
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # pydantic takes the standard one from Python 3.12 on
 
+from gcond.condensed.recommendation import Recommendation
 from gcond.condensed.score import Score
 from gcond.errors import GcondError
 from gcond.graph import Setting
@@ -114,6 +115,8 @@ class Provenance:
     """What validation, or a rule, decided on the way: a teacher's settings, for example."""
     scores: tuple[Score, ...] = ()
     """Scores that evaluation measured, one entry for each architecture, recipe and graph it was tested on."""
+    recommendations: tuple[Recommendation, ...] = ()
+    """The recipe that fits, for each model that one was looked for."""
     gcond_version: str = ""
     start: str = ""
     """Start of X', for methods that choose that themselves."""

@@ -11,13 +11,15 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from gcond.condensed import CondensedGraph, Score
+from gcond.condensed import CondensedGraph, Provenance, Score
 from gcond.condensed.origin import load_origin, transform_difference
 from gcond.config import settings
 from gcond.data import load
 from gcond.errors import GcondError, GcondWarning
+from gcond.evaluation.recommended import RECOMMENDED, lent_advice, own_advice
 from gcond.graph import SourceGraph
 from gcond.graph.feature_kinds import FeatureChoice
+from gcond.graph.source_graph import Part
 from gcond.jobs import ORIGINAL, Runner, TrainingJob
 from gcond.models import Model, resolve
 from gcond.results import RunFolder, Trial
@@ -42,7 +44,7 @@ def evaluate(
     models: str | Model | Sequence[str | Model] = "gcn",
     runs: int = 10,
     seed: int = 0,
-    recipe: Recipe | Mapping[str, Any] | None = None,
+    recipe: Recipe | Mapping[str, Any] | str | Path | None = None,
     folder: str | Path | None = None,
     engine: Engine | None = None,
     device: str = "auto",
@@ -62,17 +64,32 @@ def evaluate(
     settings of the training given by name (``epochs=200``) override the models' own. ``folder`` is a run folder in
     which finished runs are kept and found; ``engine`` does the work (:func:`gcond.open_engine`), by default this
     process, with ``threads`` CPU threads or as many as the work deserves.
+
+    ``recipe="recommended"`` takes what :func:`gcond.recommend` found for the condensed graph: its recipe, and for
+    models given by name its architecture. A condensed file as ``recipe`` lends its recommendation to another graph, so
+    that the whole one, which is then read with the same transform, can be trained alike.
     """
     check_one_number_of_threads(engine, threads)
     runs = settings.whole_number(runs, "runs", least=1)
     seed = settings.whole_number(seed, "seed")
-    graph = trained_on(graph, on, features)
+    file = str(graph) if isinstance(graph, str | Path) else ""
+    advice = lent_advice(recipe)
+    graph = trained_on(graph, on, features, like=advice.graph.provenance if advice is not None else None)
     source = source_of(graph, on)
     check_fit(graph, source)
+    if advice is not None:
+        _check_alike(advice.graph.provenance, source)
+    elif recipe == RECOMMENDED:
+        advice = own_advice(graph, file)
     choose_device(device)
     seeds = tuple(range(seed, seed + runs))
     small, label = (graph, "the condensed graph") if isinstance(graph, CondensedGraph) else (None, ORIGINAL)
-    jobs = [TrainingJob(small, model, asked_recipe(model, recipe, training), seeds, label) for model in resolve(models)]
+    if advice is not None:
+        wanted = [(model, asked_recipe(model, advice.recipe(model), training)) for model in advice.models(models)]
+    else:
+        given = None if isinstance(recipe, str | Path) else recipe
+        wanted = [(model, asked_recipe(model, given, training)) for model in resolve(models)]
+    jobs = [TrainingJob(small, model, how, seeds, label) for model, how in wanted]
     with working(engine, threads) as workers:
         runner = Runner(source, RunFolder(folder), workers, device=device, on_progress=on_progress)
         found = runner.train(jobs)
@@ -102,15 +119,19 @@ def trained_on(
     graph: CondensedGraph | SourceGraph | str | Path,
     on: SourceGraph | Data | str | Path | None = None,
     features: FeatureChoice | FeatureTransform | None = None,
+    like: Provenance | None = None,
 ) -> CondensedGraph | SourceGraph:
-    """``graph`` itself, or what a path or name stands for: a condensed file, or without ``on`` a source graph."""
+    """``graph`` itself, or what a path or name stands for: a condensed file, or without ``on`` a source graph.
+
+    The source graph is read as it was for ``like``, if that is given.
+    """
     if not isinstance(graph, CondensedGraph | SourceGraph | str | Path):
         kind = type(graph).__name__
         raise GcondError(f"a {kind} cannot be evaluated: give a CondensedGraph, or a SourceGraph for the reference")
     if isinstance(graph, str | Path) and (on is not None or read_metadata_kind(graph) == "condensed"):
         graph = CondensedGraph.load(graph)
     if isinstance(graph, str | Path):
-        return load(graph, features=features)
+        return load_origin(like, graph, features=features)
     if features is None:
         return graph
     if isinstance(graph, SourceGraph):
@@ -134,6 +155,12 @@ def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str 
     return load(on, setting=graph.setting, directed=graph.directed, features=graph.transform)
 
 
+def _check_alike(made: Provenance | None, source: SourceGraph) -> None:
+    """Warn where a recommendation was found with other features than those it is lent to."""
+    if made is not None and (said := transform_difference(made, source)):
+        warnings.warn(f"the recipe was found for other features of '{source.name}': {said}", GcondWarning, stacklevel=3)
+
+
 def asked_recipe(
     model: Model, recipe: Recipe | Mapping[str, Any] | None, training: Mapping[str, Any] | None = None
 ) -> Recipe:
@@ -144,9 +171,11 @@ def asked_recipe(
     return settings.build(Recipe, {**asdict(found), **training}, "the training recipe")
 
 
-def check_fit(graph: CondensedGraph | SourceGraph, source: SourceGraph) -> None:
-    """Refuse a source that cannot be tested on, or that ``graph`` cannot be of."""
-    for part in ("val", "test"):
+def check_fit(
+    graph: CondensedGraph | SourceGraph, source: SourceGraph, parts: Sequence[Part] = ("val", "test")
+) -> None:
+    """Refuse a source that lacks one of the ``parts`` that are scored on, or that ``graph`` cannot be of."""
+    for part in parts:
         if not bool(source.mask(part).any()):
             raise GcondError(f"'{source.name}' has no {part} nodes: evaluation needs some to score on")
     features = graph.x.shape[1]

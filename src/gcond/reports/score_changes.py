@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gcond.condensed import Score
+    from gcond.condensed import Recommendation, Score
     from gcond.results import Comparison, Line
 
 
-def changed(score: Score) -> dict[str, Any]:
-    """The settings of the architecture and of the training in which a score is not its model's usual one."""
-    usual = _usual(score.model)
-    used = {**score.settings, **score.recipe}
+def changed(found: Score | Recommendation) -> dict[str, Any]:
+    """The settings of the architecture and of the training in which what was found is not its model's usual one."""
+    usual = _usual(found.model)
+    used = {**found.settings, **found.recipe}
     # A file may know models that are not here, and what is usual for them is not known.
     return {key: value for key, value in used.items() if key not in usual or usual[key] != value} if usual else {}
 

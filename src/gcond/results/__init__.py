@@ -7,6 +7,7 @@ with the graph that it is of, so its type lives in :mod:`gcond.condensed`.
 from gcond.condensed import Score
 from gcond.results.comparison import WHOLE, Comparison, Line
 from gcond.results.failure import Failure
+from gcond.results.recipe_search import RecipeSearch, TriedRecipe
 from gcond.results.reproduction import Figure, ReproducedRow, Reproduction
 from gcond.results.run_folder import RunFolder
 from gcond.results.search import SIDES, Architecture, Search, Side, Winner
@@ -22,6 +23,7 @@ __all__ = [
     "Failure",
     "Figure",
     "Line",
+    "RecipeSearch",
     "ReproducedRow",
     "Reproduction",
     "RunFolder",
@@ -32,5 +34,6 @@ __all__ = [
     "ThresholdPoint",
     "Timing",
     "Trial",
+    "TriedRecipe",
     "Winner",
 ]
