@@ -9,20 +9,17 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import scipy.sparse
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
 from gcond.condensed import CondensedGraph, Task
 from gcond.graph import Inputs, LabelledView
 from gcond.graph.budget import nodes_per_class
-from gcond.linalg.equal_groups import equal_groups
-from gcond.linalg.random_projection import projected_features
+from gcond.graph.spread_features import SpreadFeatures, group_means
 from gcond.linalg.sparse import SparseMatrix
 from gcond.matching.callback import Callback
 from gcond.matching.probe import Probe
 from gcond.methods.method import Method
-from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName, candidates, teach
 
 MASS_ROUNDS = 50
@@ -86,20 +83,23 @@ class Clusters(Method):
 
     def prepared(self, task: Task) -> Clustered:
         """The condensed graph, and the task with the teacher's labels in it, for methods that go on from there."""
-        taught = self.taught(task)
+        spread = SpreadFeatures.of(task.train.inputs, self.hops, task.seed)
+        taught = self.taught(task, spread)
         task.notes.choices |= taught.choices
-        graph, quota = self.gather(task, taught)
+        graph, quota = self.gather(task, taught, spread)
         everyone = torch.arange(task.train.inputs.num_nodes, device=task.train.y.device)
         view = LabelledView(task.train.inputs, everyone, taught.classes, task.train.source_index)
         return Clustered(replace(task, quota=quota, taught=view), graph)
 
-    def taught(self, task: Task) -> Taught:
+    def taught(self, task: Task, spread: SpreadFeatures) -> Taught:
         """The labels of the teacher; of several, of the one whose clusters teach a network best, by validation.
 
         They are tried at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
-        graph have the same teacher.
+        graph have the same teacher. Without validation nodes it is the simplest.
         """
         names = candidates(self.teacher, task.train)
+        if not len(task.val.nodes):
+            names = names[:1]
         found = {name: teach(name, task.train, task.val, task.num_classes, task.seed) for name in names}
         if len(found) == 1:
             return found[names[0]]
@@ -108,7 +108,7 @@ class Clusters(Method):
         probe = Probe(task.val, task.num_classes, task.seed)
 
         def reached(name: TeacherName) -> float:
-            tried, _ = self.gather(trial, found[name])
+            tried, _ = self.gather(trial, found[name], spread)
             return probe.accuracy(tried.view().to(task.train.y.device))
 
         accuracy = {name: reached(name) for name in names}
@@ -116,22 +116,22 @@ class Clusters(Method):
         chosen = found[best]
         return replace(chosen, choices=chosen.choices | {"teachers_tried": accuracy})
 
-    def gather(self, task: Task, taught: Taught) -> tuple[CondensedGraph, Tensor]:
+    def gather(self, task: Task, taught: Taught, spread: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
-        inputs, device = task.train.inputs, task.train.y.device
         nodes = int(task.quota.sum())
         shares = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
+        mass = label_mass(nodes, shares / shares.sum())
         labels, predicted = taught.labels.cpu(), taught.classes.cpu()
-        quota = group_quota(nodes, labels, predicted, shares / shares.sum())
-        group = group_by_class(inputs, predicted, quota, self.hops, task.seed)
-        soft = evened(_means(labels, group, nodes), shares / shares.sum())
+        quota = group_quota(nodes, labels, predicted, mass)
+        group = spread.groups(predicted, quota, task.seed)
         hard = torch.repeat_interleave(torch.arange(task.num_classes), quota)
+        soft = evened(group_means(labels, group, nodes), mass, hard)
         certain = bool((soft.max(1).values > 1 - 1e-6).all())
         cluster = torch.full((task.source_nodes,), -1)
         cluster[task.train.source_index] = group
-        edges = self._edges(inputs, group, nodes)
+        edges = self._edges(task.train.inputs, group, nodes)
         graph = CondensedGraph(
-            x=propagated_means(inputs, group, nodes, self.hops, device),
+            x=spread.means(group, nodes),
             y=hard if certain or self.labels == "hard" else soft,
             edge_index=edges.edge_index,
             edge_weight=edges.values,
@@ -158,69 +158,49 @@ class Clusters(Method):
         return SparseMatrix.from_scipy(weights, symmetric=adjacency.symmetric)
 
 
-def group_quota(nodes: int, labels: Tensor, predicted: Tensor, shares: Tensor) -> Tensor:
-    """Groups per class so that their mean labels add up to ``shares`` [C] of ``nodes``, about: int64 [C].
+def label_mass(nodes: int, shares: Tensor) -> Tensor:
+    """What the labels of ``nodes`` add up to in each class: ``shares`` [C] of them, but no less than one: float64 [C].
 
-    With M [C, C] the mean labels of the nodes of each predicted class, groups q solve ``q M = nodes · shares``; every
-    class gets one at least and no more than it has nodes.
+    A class that is rarer than one node in all of them has a node all the same; the others make room in proportion.
     """
-    classes = len(shares)
+    mass = nodes * shares.double()
+    lifted = torch.zeros(len(shares), dtype=torch.bool)
+    while bool((low := (mass < 1) & ~lifted).any()) and not bool((lifted | low).all()):
+        lifted |= low
+        free = shares.double().masked_fill(lifted, 0)
+        mass = torch.where(lifted, 1.0, (nodes - int(lifted.sum())) * free / free.sum())
+    return mass
+
+
+def group_quota(nodes: int, labels: Tensor, predicted: Tensor, mass: Tensor) -> Tensor:
+    """Groups per class so that their mean labels add up to ``mass`` [C], about: int64 [C], in all ``nodes``.
+
+    With M [C, C] the mean labels of the nodes of each predicted class, groups q solve ``q M = mass``; every class gets
+    one at least and no more than it has nodes.
+    """
+    classes = len(mass)
     size = torch.bincount(predicted, minlength=classes)
     total = torch.zeros(classes, classes, dtype=torch.float64).index_add_(0, predicted, labels.double())
     mean = total / size[:, None].clamp(min=1)
-    wanted = torch.linalg.lstsq(mean.T, nodes * shares[:, None]).solution.squeeze(1)
-    # Where labels are so soft that no groups would add up to the shares, no class goes beyond twice its own.
-    wanted = torch.minimum(wanted.clamp(min=0), 2 * nodes * shares).clamp(min=1e-6)
+    wanted = torch.linalg.lstsq(mean.T, mass[:, None]).solution.squeeze(1)
+    # Where labels are so soft that no groups would add up to the mass, no class goes beyond twice its own.
+    wanted = torch.minimum(wanted.clamp(min=0), 2 * mass).clamp(min=1e-6)
     return nodes_per_class(nodes, wanted, most=size)
 
 
-def group_by_class(inputs: Inputs, predicted: Tensor, quota: Tensor, hops: int, seed: int) -> Tensor:
-    """The group of every node: int64 [N], in order of class; ``quota`` [C] are the groups of each."""
-    points = projected_features(inputs.x, generator(seed, "folding features"))
-    for _ in range(hops):
-        points = inputs.gcn @ points
-    points = F.normalize(points).cpu()
-    stream = generator(seed, "groups")
-    group = torch.empty(len(predicted), dtype=torch.long)
-    first = 0
-    for label, count in enumerate(quota.tolist()):
-        members = (predicted == label).nonzero().squeeze(1)
-        group[members] = first + equal_groups(points[members], count, stream)
-        first += count
-    return group
+def evened(labels: Tensor, mass: Tensor, own: Tensor) -> Tensor:
+    """Soft labels [n, C] whose columns add up to ``mass`` [C], rows to 1: each class weighed by one factor.
 
-
-def propagated_means(inputs: Inputs, group: Tensor, nodes: int, hops: int, device: torch.device) -> Tensor:
-    """``G Â^hops X``, float32 [n, d]: the means over groups, multiplied from the left, where there are fewest rows."""
-    member = _indicators(group, nodes).astype(np.float32)
-    left = scipy.sparse.diags((1 / np.asarray(member.sum(1)).ravel()).astype(np.float32)) @ member
-    adjacency = inputs.gcn
-    if isinstance(adjacency, SparseMatrix):
-        turned = adjacency.T
-        columns = torch.from_numpy(left.T.toarray()).to(device)  # [N, n]: Âᵀ acts on it from the left
-        for _ in range(hops):
-            columns = turned @ columns
-    else:
-        columns = torch.from_numpy(left.T.toarray()).to(device)
-    if isinstance(inputs.x, SparseMatrix):
-        return (inputs.x.T @ columns).T.contiguous().cpu()
-    return (columns.T @ inputs.x).cpu()
-
-
-def evened(labels: Tensor, shares: Tensor) -> Tensor:
-    """Soft labels [n, C] whose columns add up to ``shares`` · n, rows to 1: each class weighed by one factor."""
-    wanted = shares.float()
+    A row whose likeliest class would not be its ``own`` (int64 [n]) any more stays as it was: this is for what rounding
+    left, and makes no node one of another class.
+    """
+    even = labels
     for _ in range(MASS_ROUNDS):
-        labels = labels * (wanted / labels.mean(0).clamp(min=1e-12))
-        labels = labels / labels.sum(1, keepdim=True)
-    return labels
+        even = even * (mass.to(labels) / even.sum(0).clamp(min=1e-12))
+        even = even / even.sum(1, keepdim=True)
+    return torch.where((even.argmax(1) == own)[:, None], even, labels)
 
 
 def _indicators(group: Tensor, nodes: int) -> scipy.sparse.csr_matrix:
     index = group.numpy()
     return scipy.sparse.csr_matrix((np.ones(len(index)), (index, np.arange(len(index)))), shape=(nodes, len(index)))
-
-
-def _means(rows: Tensor, group: Tensor, nodes: int) -> Tensor:
-    total = torch.zeros(nodes, rows.shape[1]).index_add_(0, group, rows)
-    return total / torch.bincount(group, minlength=nodes)[:, None]
