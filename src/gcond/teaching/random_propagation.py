@@ -113,11 +113,11 @@ class _PropagatedMean(torch.autograd.Function):
 
     @staticmethod
     def forward(columns: Tensor, adjacency: Adjacency, hops: int) -> Tensor:
-        total, spread = columns, columns
+        total, spread = columns.clone(), columns
         for _ in range(hops):
             spread = adjacency @ spread
-            total = total + spread
-        return total / (hops + 1)
+            total += spread
+        return total.div_(hops + 1)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Adjacency, int], output: Tensor) -> None:
@@ -138,7 +138,8 @@ def _judge(found: Tensor, val: LabelledView) -> tuple[float, float]:
 
 def _kept(shape: tuple[int, ...], rate: float, stream: torch.Generator) -> Tensor:
     """What dropout multiplies by."""
-    return (torch.rand(shape, generator=stream, device=stream.device) >= rate) / (1 - rate)
+    drawn = torch.rand(shape, generator=stream, device=stream.device)
+    return drawn.ge_(rate).div_(1 - rate)
 
 
 def _glorot(fan_in: int, fan_out: int, seed: int, what: str, device: torch.device) -> Tensor:
