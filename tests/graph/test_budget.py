@@ -149,3 +149,48 @@ def test_the_sentence_of_a_ratio_that_is_too_small():
 def test_budgets_that_cannot_be_met(given_budget, message):
     with pytest.raises(GcondError, match=message):
         resolve_budget(**given_budget, **CORA)
+
+
+@st.composite
+def limited_shares(draw):
+    """Shares that need not be whole, limits that some of them exceed, and a number of nodes that can be met."""
+    most = draw(st.lists(st.integers(1, 60), min_size=1, max_size=12))
+    wanted = draw(st.lists(st.floats(1e-6, 100), min_size=len(most), max_size=len(most)))
+    return draw(st.integers(len(most), sum(most))), torch.tensor(wanted), torch.tensor(most)
+
+
+@given(limited_shares())
+def test_quota_with_limits_adds_up_within_them(case):
+    nodes, wanted, most = case
+    before = most.clone()
+    quota = nodes_per_class(nodes, wanted, most=most)
+    assert quota.dtype == torch.int64
+    assert int(quota.sum()) == nodes
+    assert bool((quota >= 1).all())
+    assert bool((quota <= most).all())
+    assert torch.equal(most, before)
+
+
+@given(shares())
+def test_limits_that_nobody_reaches_change_nothing(case):
+    nodes, labelled = case
+    assert torch.equal(nodes_per_class(nodes, labelled, most=labelled), nodes_per_class(nodes, labelled))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted", "most", "expected"),
+    [
+        (10, [8.0, 1.0, 1.0], [4, 9, 9], [4, 3, 3]),
+        (10, [8.0, 1.0, 1.0], [4, 1, 9], [4, 1, 5]),
+        (3, [1e-6, 5.0, 5.0], [9, 9, 9], [1, 1, 1]),
+        (6, [1.0, 1.0, 1.0], [2, 2, 2], [2, 2, 2]),
+    ],
+)
+def test_quota_with_limits_by_hand(nodes, wanted, most, expected):
+    assert nodes_per_class(nodes, torch.tensor(wanted), most=torch.tensor(most)).tolist() == expected
+
+
+@pytest.mark.parametrize("most", [[2, 2, 1], [0, 9, 9]])
+def test_limits_that_cannot_be_met(most):
+    with pytest.raises(GcondError, match=r"^6 nodes in 3 classes, at least one of each, are more than there is room for"):
+        nodes_per_class(6, torch.tensor([1.0, 1.0, 1.0]), most=torch.tensor(most))

@@ -89,6 +89,11 @@ def nodes_per_class(nodes: int, shares: Tensor, most: Tensor | None = None) -> T
 
     if nodes < len(shares):
         raise GcondError(f"{nodes} nodes are too few for {len(shares)} classes: use {len(shares)} or more")
+    if most is not None and (int(most.sum()) < nodes or int(most.min()) < 1):
+        raise GcondError(
+            f"{nodes} nodes in {len(shares)} classes, at least one of each, are more than there is room for: "
+            f"classes have {most.tolist()}"
+        )
     exact = shares.double() * nodes / shares.sum()
     quota = exact.floor().long().clamp_(min=1)
     limit = torch.full_like(quota, nodes) if most is None else most

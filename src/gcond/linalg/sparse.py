@@ -223,6 +223,11 @@ def dense(x: Matrix) -> Tensor:
     return x.to_dense() if isinstance(x, SparseMatrix) else x
 
 
+def transposed(adjacency: Adjacency) -> Adjacency:
+    """``Aᵀ``."""
+    return adjacency if isinstance(adjacency, Identity) else adjacency.T
+
+
 def add_self_loops(adjacency: Adjacency) -> Adjacency:
     """``A + I``; the identity, which stands for a graph without edges, stays what it is."""
     if isinstance(adjacency, Identity):

@@ -16,13 +16,11 @@ from torch import Tensor
 from gcond.condensed import CondensedGraph, Task
 from gcond.graph import Inputs, LabelledView
 from gcond.graph.budget import nodes_per_class
-from gcond.linalg.equal_groups import equal_groups
-from gcond.linalg.random_projection import projected_features
+from gcond.graph.spread_features import SpreadFeatures, group_means
 from gcond.linalg.sparse import SparseMatrix
 from gcond.matching.callback import Callback
 from gcond.matching.probe import Probe
 from gcond.methods.method import Method
-from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName, candidates, teach
 
 MASS_ROUNDS = 50
@@ -75,7 +73,8 @@ class Clusters(Method):
 
     teacher: TeacherName = "auto"
     """Who labels the unlabelled nodes: ``ridge`` (closed form), ``network`` (random propagation with consistency),
-    ``both``, ``ensemble`` (of several, for those who have time), or ``auto``: both where that takes a few seconds."""
+    ``both``, ``ensemble`` (of several, for those who have time), or ``auto``: the ridge, or the network where it costs a
+    quarter of a minute at most and validation is clearly for it."""
     hops: Annotated[int, Field(ge=0)] = 2
     """Propagations in the features, k: as far as the usual two-layer models look. With ``structure=edges`` 1 is better,
     since training propagates again."""
@@ -92,61 +91,64 @@ class Clusters(Method):
 
     def prepared(self, task: Task) -> Clustered:
         """The condensed graph, and the task with the teacher's labels in it, for methods that go on from there."""
-        settled, taught = self.settle(task)
-        graph, quota = settled.gather(task, taught)
-        everyone = torch.arange(task.train.inputs.num_nodes, device=task.train.y.device)
-        view = LabelledView(task.train.inputs, everyone, taught.classes, task.train.source_index)
-        return Clustered(replace(task, quota=quota, taught=view), graph)
+        smooth = SpreadFeatures.of(task.train.inputs, self.hops, task.seed)
+        settled, taught = self.settle(task, smooth)
+        graph, quota = settled.gather(task, taught, smooth)
+        return Clustered(replace(_labelled(task, taught), quota=quota), graph)
 
-    def settle(self, task: Task) -> tuple[Clusters, Taught]:
-        """This method with every choice made, and the labels of the teacher: those whose clusters teach a network best.
+    def labelled(self, task: Task) -> Task:
+        """The task with the teacher's labels in it, for methods that match all nodes and start elsewhere."""
+        _, taught = self.settle(task, SpreadFeatures.of(task.train.inputs, self.hops, task.seed))
+        return _labelled(task, taught)
+
+    def settle(self, task: Task, smooth: SpreadFeatures) -> tuple[Clusters, Taught]:
+        """This method with every choice made, and the labels of its teacher: those whose clusters teach a network best.
 
         They are tried at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
         graph have the same. The simpler one stays where the other is not better by half a standard error of the
-        validation accuracy.
+        validation accuracy, and where there are no validation nodes.
         """
         names = candidates(self.teacher, task.train, task.val)
         settled = replace(self, spread="means" if self.spread == "auto" else self.spread)
         taught = {name: teach(name, task.train, task.val, task.num_classes, task.seed) for name in names}
-        chosen, tried = names[0], {}
-        if len(names) > 1:
-            tried = {f"teacher={name}": settled.reached(task, taught[name]) for name in names}
-            simple, other = names
-            if tried[f"teacher={other}"] > tried[f"teacher={simple}"] + margin(tried[f"teacher={simple}"], task):
-                chosen = other
+        chosen, tried = names[0], dict[str, float]()
+        for name in names if len(names) > 1 else ():
+            tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
+            if reached > (best := tried[f"teacher={chosen}"]) + margin(best, task):
+                chosen = name
         if self.spread == "auto" and len(task.val.nodes):
             wide = replace(settled, spread="nodes")
-            before = tried.get(f"teacher={chosen}") or settled.reached(task, taught[chosen])
-            tried["spread=nodes"] = wide.reached(task, taught[chosen])
-            settled = wide if tried["spread=nodes"] > before + margin(before, task) else settled
+            if (before := tried.get(f"teacher={chosen}")) is None:
+                tried["spread=means"] = before = settled.reached(task, taught[chosen], smooth)
+            tried["spread=nodes"] = after = wide.reached(task, taught[chosen], smooth)
+            settled = wide if after > before + margin(before, task) else settled
         task.notes.choices |= taught[chosen].choices | {"spread": settled.spread, "tried": tried}
         return settled, taught[chosen]
 
-    def reached(self, task: Task, taught: Taught) -> float:
-        """The validation accuracy of a small network trained on a few of the clusters, by the labels that are known."""
+    def reached(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> float:
+        """The validation accuracy of a small network trained on a few of the clusters, by labels that are known."""
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
-        few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught)
+        few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught, smooth)
         return Probe(task.val, task.num_classes, task.seed).accuracy(few.view().to(task.train.y.device))
 
-    def gather(self, task: Task, taught: Taught) -> tuple[CondensedGraph, Tensor]:
+    def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
-        inputs, device = task.train.inputs, task.train.y.device
         nodes = int(task.quota.sum())
         shares = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
+        mass = label_mass(nodes, shares / shares.sum())
         predicted = taught.classes.cpu()
         labels = F.one_hot(predicted, task.num_classes).float() if self.labels == "hard" else taught.labels.cpu()
-        quota = group_quota(nodes, labels, predicted, shares / shares.sum())
-        points = propagated_points(inputs, self.hops, task.seed)
-        group = group_by_class(points, predicted, quota, task.seed)
-        soft = evened(_means(labels, group, nodes), shares / shares.sum())
+        quota = group_quota(nodes, labels, predicted, mass)
+        group = smooth.groups(predicted, quota, task.seed)
         hard = torch.repeat_interleave(torch.arange(task.num_classes), quota)
+        soft = evened(group_means(labels, group, nodes), mass, hard)
         certain = bool((soft.max(1).values > 1 - 1e-6).all())
         cluster = torch.full((task.source_nodes,), -1)
         cluster[task.train.source_index] = group
-        edges = self._edges(inputs, group, nodes)
-        x = propagated_means(inputs, group, nodes, self.hops, device)
+        edges = self._edges(task.train.inputs, group, nodes)
+        x = smooth.means(group, nodes)
         if self.spread == "nodes":
-            x = x.mean(0) + stretch(points, group, nodes) * (x - x.mean(0))
+            x = x.mean(0) + smooth.stretch(group, nodes) * (x - x.mean(0))
         graph = CondensedGraph(
             x=x,
             y=hard if certain else soft,
@@ -175,94 +177,60 @@ class Clusters(Method):
         return SparseMatrix.from_scipy(weights, symmetric=adjacency.symmetric)
 
 
+def _labelled(task: Task, taught: Taught) -> Task:
+    everyone = torch.arange(task.train.inputs.num_nodes, device=task.train.y.device)
+    return replace(task, taught=LabelledView(task.train.inputs, everyone, taught.classes, task.train.source_index))
+
+
 def margin(accuracy: float, task: Task) -> float:
     """Half a standard error of ``accuracy`` on the validation nodes."""
     return 0.5 * (accuracy * (1 - accuracy) / len(task.val.nodes)) ** 0.5
 
 
-def group_quota(nodes: int, labels: Tensor, predicted: Tensor, shares: Tensor) -> Tensor:
-    """Groups per class so that their mean labels add up to ``shares`` [C] of ``nodes``, about: int64 [C].
+def label_mass(nodes: int, shares: Tensor) -> Tensor:
+    """What the labels of ``nodes`` add up to in each class: ``shares`` [C] of them, but no less than one: float64 [C].
 
-    With M [C, C] the mean labels of the nodes of each predicted class, groups q solve ``q M = nodes · shares``; every
-    class gets one at least and no more than it has nodes.
+    A class that is rarer than one node in all of them has a node all the same; the others make room in proportion.
     """
-    classes = len(shares)
+    mass = nodes * shares.double()
+    lifted = torch.zeros(len(shares), dtype=torch.bool)
+    while bool((low := (mass < 1) & ~lifted).any()) and not bool((lifted | low).all()):
+        lifted |= low
+        free = shares.double().masked_fill(lifted, 0)
+        mass = torch.where(lifted, 1.0, (nodes - int(lifted.sum())) * free / free.sum())
+    return mass
+
+
+def group_quota(nodes: int, labels: Tensor, predicted: Tensor, mass: Tensor) -> Tensor:
+    """Groups per class so that their mean labels add up to ``mass`` [C], about: int64 [C], in all ``nodes``.
+
+    With M [C, C] the mean labels of the nodes of each predicted class, groups q solve ``q M = mass``; every class gets
+    one at least and no more than it has nodes.
+    """
+    classes = len(mass)
     size = torch.bincount(predicted, minlength=classes)
     total = torch.zeros(classes, classes, dtype=torch.float64).index_add_(0, predicted, labels.double())
     mean = total / size[:, None].clamp(min=1)
-    wanted = torch.linalg.lstsq(mean.T, nodes * shares[:, None]).solution.squeeze(1)
-    # Where labels are so soft that no groups would add up to the shares, no class goes beyond twice its own.
-    wanted = torch.minimum(wanted.clamp(min=0), 2 * nodes * shares).clamp(min=1e-6)
+    wanted = torch.linalg.lstsq(mean.T, mass[:, None]).solution.squeeze(1)
+    # Where labels are so soft that no groups would add up to the mass, no class goes beyond twice its own.
+    wanted = torch.minimum(wanted.clamp(min=0), 2 * mass).clamp(min=1e-6)
     return nodes_per_class(nodes, wanted, most=size)
 
 
-def propagated_points(inputs: Inputs, hops: int, seed: int) -> Tensor:
-    """``Â^hops X`` of all nodes, [N, d], folded into fewer columns where they are very many."""
-    points = projected_features(inputs.x, generator(seed, "folding features"))
-    for _ in range(hops):
-        points = inputs.gcn @ points
-    return points.cpu()
+def evened(labels: Tensor, mass: Tensor, own: Tensor) -> Tensor:
+    """Soft labels [n, C] whose columns add up to ``mass`` [C], rows to 1: each class weighed by one factor.
 
-
-def stretch(points: Tensor, group: Tensor, nodes: int) -> float:
-    """How much further nodes are from the middle than the means of their groups, by root mean squares; 1 at least.
-
-    Every group weighs the same, as it does in training.
+    Where that would leave a class without a node that is likeliest of it, the nodes of that class by ``own`` (int64
+    [n]) stay as they were.
     """
-    means = _means(points, group, nodes)
-    middle = means.mean(0)
-    own = _means((points - middle).square().sum(1, keepdim=True), group, nodes).mean()
-    between = (means - middle).square().sum(1).mean()
-    return max(1.0, float((own / between).sqrt())) if float(between) > 0 else 1.0
-
-
-def group_by_class(points: Tensor, predicted: Tensor, quota: Tensor, seed: int) -> Tensor:
-    """The group of every node by where it lies, whatever its length: int64 [N], in order of class.
-
-    ``quota`` [C] are the groups of each class.
-    """
-    points = F.normalize(points)
-    stream = generator(seed, "groups")
-    group = torch.empty(len(predicted), dtype=torch.long)
-    first = 0
-    for label, count in enumerate(quota.tolist()):
-        members = (predicted == label).nonzero().squeeze(1)
-        group[members] = first + equal_groups(points[members], count, stream)
-        first += count
-    return group
-
-
-def propagated_means(inputs: Inputs, group: Tensor, nodes: int, hops: int, device: torch.device) -> Tensor:
-    """``G Â^hops X``, float32 [n, d]: the means over groups, multiplied from the left, where there are fewest rows."""
-    member = _indicators(group, nodes).astype(np.float32)
-    left = scipy.sparse.diags((1 / np.asarray(member.sum(1)).ravel()).astype(np.float32)) @ member
-    adjacency = inputs.gcn
-    if isinstance(adjacency, SparseMatrix):
-        turned = adjacency.T
-        columns = torch.from_numpy(left.T.toarray()).to(device)  # [N, n]: Âᵀ acts on it from the left
-        for _ in range(hops):
-            columns = turned @ columns
-    else:
-        columns = torch.from_numpy(left.T.toarray()).to(device)
-    if isinstance(inputs.x, SparseMatrix):
-        return (inputs.x.T @ columns).T.contiguous().cpu()
-    return (columns.T @ inputs.x).cpu()
-
-
-def evened(labels: Tensor, shares: Tensor) -> Tensor:
-    """Soft labels [n, C] whose columns add up to ``shares`` · n, rows to 1: each class weighed by one factor."""
-    wanted = shares.float()
+    even = labels
     for _ in range(MASS_ROUNDS):
-        labels = labels * (wanted / labels.mean(0).clamp(min=1e-12))
-        labels = labels / labels.sum(1, keepdim=True)
-    return labels
+        even = even * (mass.to(labels) / even.sum(0).clamp(min=1e-12))
+        even = even / even.sum(1, keepdim=True)
+    lost = torch.bincount(even.argmax(1), minlength=len(mass)) == 0
+    return torch.where(lost[own][:, None], labels, even)
 
 
 def _indicators(group: Tensor, nodes: int) -> scipy.sparse.csr_matrix:
     index = group.numpy()
     return scipy.sparse.csr_matrix((np.ones(len(index)), (index, np.arange(len(index)))), shape=(nodes, len(index)))
-
-
-def _means(rows: Tensor, group: Tensor, nodes: int) -> Tensor:
-    total = torch.zeros(nodes, rows.shape[1]).index_add_(0, group, rows)
-    return total / torch.bincount(group, minlength=nodes)[:, None]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from gcond.graph import LabelledView
 from gcond.linalg.adam import Adam
-from gcond.linalg.sparse import SparseMatrix
+from gcond.linalg.sparse import Adjacency, SparseMatrix, transposed
 from gcond.runtime.seeds import generator
 
 
@@ -23,7 +24,7 @@ class RandomPropagation:
 
     with M a diagonal matrix that drops nodes. Every epoch draws several M; their predictions on *all* nodes are pulled
     to their sharpened mean, so unlabelled nodes teach as well. Propagation is linear: :math:`X W_1` is made once per
-    epoch for all draws, and what is propagated has as many columns as the hidden layer, not as the features.
+    epoch for all draws, and what is propagated has as many columns as their hidden layers, not as the features.
     """
 
     citation: ClassVar[str] = "Feng et al., Graph Random Neural Networks, NeurIPS 2020"
@@ -63,25 +64,26 @@ class RandomPropagation:
         adam = Adam(weights, self.lr, self.weight_decay)
         leaves = {key: tensor.detach().requires_grad_() for key, tensor in weights.items()}  # the same memory
 
-        def answers(projected: Tensor, *, drop: bool) -> Tensor:
-            if drop:
-                projected = projected * _kept((len(projected), 1), self.node_dropout, stream)
-            total = projected
-            for _ in range(self.hops):
-                projected = inputs.gcn @ projected
-                total = total + projected
-            hidden = F.relu(total / (self.hops + 1) + leaves["in bias"])
-            if drop:
-                hidden = hidden * _kept(tuple(hidden.shape), self.hidden_dropout, stream)
-            return (hidden @ leaves["out"] + leaves["out bias"]).log_softmax(1)
+        def answers(masks: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+            """Of each draw, whose nodes and hidden units are multiplied by ``masks``: [draws, N, C]."""
+            projected = inputs.x @ leaves["in"]
+            side_by_side = torch.cat([projected * nodes for nodes, _ in masks], 1)  # one product for all draws
+            spread = propagated_mean(inputs.gcn, side_by_side, self.hops).split(self.hidden, 1)
+            hidden = [F.relu(each + leaves["in bias"]) * units for each, (_, units) in zip(spread, masks, strict=True)]
+            return (torch.stack(hidden) @ leaves["out"] + leaves["out bias"]).log_softmax(2)
 
+        def draw() -> tuple[Tensor, Tensor]:
+            size = inputs.num_nodes
+            nodes = _kept((size, 1), self.node_dropout, stream)
+            return nodes, _kept((size, self.hidden), self.hidden_dropout, stream)
+
+        everything = [(torch.ones((), device=device), torch.ones((), device=device))]
         best, kept, since = (-1.0, 0.0), torch.empty(0), 0
         for epoch in range(1, self.epochs + 1):
             with torch.enable_grad():
-                projected = inputs.x @ leaves["in"]
-                drawn = [answers(projected, drop=True) for _ in range(self.draws)]
-                fitting = torch.stack([F.nll_loss(each[train.nodes], train.y) for each in drawn]).mean()
-                each_draw = torch.stack([each.exp() for each in drawn])
+                drawn = answers([draw() for _ in range(self.draws)])
+                fitting = F.nll_loss(drawn[:, train.nodes].flatten(0, 1), train.y.repeat(self.draws))
+                each_draw = drawn.exp()
                 agreed = each_draw.detach().mean(0) ** (1 / self.sharpening)
                 agreed = agreed / agreed.sum(1, keepdim=True)
                 loss = fitting + (each_draw - agreed).square().sum(2).mean()
@@ -90,27 +92,54 @@ class RandomPropagation:
             if epoch % self.look_every and epoch < self.epochs:
                 continue
             with torch.no_grad():
-                found = answers(inputs.x @ leaves["in"], drop=False)
+                found = answers(everything)[0]
             judged = _judge(found, val)
             since += self.look_every
-            if judged > best or not len(val.nodes):
+            if judged > best or not len(val.nodes):  # without anyone to ask, the later is better
                 best, kept, since = judged, found, 0
             elif since >= self.patience and len(val.nodes):
                 break
         return kept
 
 
+def propagated_mean(adjacency: Adjacency, columns: Tensor, hops: int) -> Tensor:
+    """The mean of ``M, ÂM, …, Â^hops M``, differentiable in M, ``columns`` [N, k]."""
+    mean: Tensor = _PropagatedMean.apply(columns, adjacency, hops)  # type: ignore[no-untyped-call]
+    return mean
+
+
+class _PropagatedMean(torch.autograd.Function):
+    """As one step for autograd, whose own steps would take longer than the products of a small graph."""
+
+    @staticmethod
+    def forward(columns: Tensor, adjacency: Adjacency, hops: int) -> Tensor:
+        total, spread = columns.clone(), columns
+        for _ in range(hops):
+            spread = adjacency @ spread
+            total += spread
+        return total.div_(hops + 1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Adjacency, int], output: Tensor) -> None:
+        _, ctx.adjacency, ctx.hops = inputs
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return propagated_mean(transposed(ctx.adjacency), grad, ctx.hops), None, None
+
+
 def _judge(found: Tensor, val: LabelledView) -> tuple[float, float]:
-    """Validation accuracy, and of equal ones the higher likelihood; without validation nodes the later is better."""
+    """Validation accuracy, and of equal ones the higher likelihood."""
     if not len(val.nodes):
-        return (0.0, float("inf"))
+        return (0.0, 0.0)
     shown = found[val.nodes]
     return float((shown.argmax(1) == val.y).double().mean()), -float(F.nll_loss(shown, val.y))
 
 
 def _kept(shape: tuple[int, ...], rate: float, stream: torch.Generator) -> Tensor:
     """What dropout multiplies by."""
-    return (torch.rand(shape, generator=stream, device=stream.device) >= rate) / (1 - rate)
+    drawn = torch.rand(shape, generator=stream, device=stream.device)
+    return drawn.ge_(rate).div_(1 - rate)
 
 
 def _glorot(fan_in: int, fan_out: int, seed: int, what: str, device: torch.device) -> Tensor:

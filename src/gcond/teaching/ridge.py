@@ -47,25 +47,29 @@ def ridge_scores(train: LabelledView, val: LabelledView, classes: int, seed: int
     first (:mod:`gcond.linalg.random_projection`).
     """
     adjacency = train.inputs.gcn
+    target = F.one_hot(train.y, classes).float()
+    shares = target.mean(0)
+    # One at a time, since on a large graph they are large; of equally good ones the first.
+    best = -1.0
+    for tried, raw in _regressions(_unit_rows(train, seed), train.nodes, target - shares):
+        smooth = smooth_scores(adjacency, raw, OWN_SHARES[0]) + shares
+        if (reached := _accuracy(smooth, val)) > best:
+            best, regressed, chosen = reached, raw, RidgeScores(smooth, tried, OWN_SHARES[0])
+    for share in OWN_SHARES[1:] if len(val.nodes) else ():
+        smooth = smooth_scores(adjacency, regressed, share) + shares
+        if (reached := _accuracy(smooth, val)) > best:
+            best, chosen = reached, RidgeScores(smooth, chosen.penalty, share)
+    return chosen
+
+
+def _unit_rows(train: LabelledView, seed: int) -> Tensor:
+    """The mean of ``X, ÂX, …`` over :data:`HOPS` hops, rows of unit length."""
     features = projected_features(train.inputs.x, generator(seed, "folding features"), labelled=len(train.nodes))
     total = features.clone()
     for _ in range(HOPS):
-        features = adjacency @ features
+        features = train.inputs.gcn @ features
         total += features
-    target = F.one_hot(train.y, classes).float()
-    raw = dict(_regressions(F.normalize(total), train.nodes, target - target.mean(0)))
-    usual = OWN_SHARES[0]
-    shares = target.mean(0)
-
-    def smoothed(scores: Tensor, own: float) -> Tensor:
-        return smooth_scores(adjacency, scores, own) + shares
-
-    smooth = {penalty: smoothed(scores, usual) for penalty, scores in raw.items()}
-    penalty = max(smooth, key=lambda each: _accuracy(smooth[each], val))  # of equal ones the first
-    by_share = {own: smoothed(raw[penalty], own) for own in OWN_SHARES[1:]}
-    by_share = {usual: smooth[penalty]} | by_share
-    own = max(by_share, key=lambda each: _accuracy(by_share[each], val))
-    return RidgeScores(by_share[own], penalty, own)
+    return F.normalize(total)
 
 
 def _regressions(rows: Tensor, labelled: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
@@ -83,9 +87,9 @@ def smooth_scores(adjacency: Adjacency, scores: Tensor, own: float) -> Tensor:
     """``Q ← (1 - own) Â Q + own Z`` for :data:`STEPS` steps from ``Q = Z``, the ``scores`` [N, C]."""
     if own == 1:
         return scores
-    smooth = scores
+    smooth, kept = scores, own * scores
     for _ in range(STEPS):
-        smooth = (1 - own) * (adjacency @ smooth) + own * scores
+        smooth = torch.add(kept, adjacency @ smooth, alpha=1 - own)
     return smooth
 
 

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from sklearn.linear_model import Ridge
+
+from gcond.graph.labelled_view import LabelledView
+from gcond.linalg import random_projection
+from gcond.linalg.sparse import Identity, dense, gcn_normalise
+from gcond.teaching.ridge import HOPS, OWN_SHARES, PENALTIES, STEPS, ridge_scores, smooth_scores
+
+CLASSES = 3
+
+
+def normalised(graph):
+    return dense(gcn_normalise(graph.adjacency)).double()
+
+
+def literal_scores(graph, penalty, own):
+    """The formulas, one after the other, in double precision, with scikit-learn's regression."""
+    operator, power = normalised(graph), dense(graph.x).double()
+    total = power
+    for _ in range(HOPS):
+        power = operator @ power
+        total = total + power
+    rows = total / (HOPS + 1)
+    rows = rows / rows.norm(dim=1, keepdim=True).clamp(min=1e-30)
+    train = graph.view("train")
+    target = torch.eye(CLASSES, dtype=torch.float64)[train.y]
+    fitted = Ridge(alpha=penalty, fit_intercept=False).fit(rows[train.nodes], target - target.mean(0))
+    scores = torch.from_numpy(fitted.predict(rows))
+    smooth = scores
+    for _ in range(STEPS):
+        smooth = (1 - own) * operator @ smooth + own * scores
+    return smooth
+
+
+def taught(graph, seed=0):
+    return ridge_scores(graph.view("train"), graph.view("val"), CLASSES, seed)
+
+
+def accuracy(scores, val):
+    return float((scores[val.nodes].argmax(1) == val.y).double().mean())
+
+
+SHAPES = [
+    {"features": 5},  # more labelled nodes than features: regression in the space of features
+    {"features": 200, "density": 0.05},  # fewer: in the space of nodes, from sparse features
+    {"features": 40},
+    {"features": 20, "weighted": True, "directed": True},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_scores_are_those_of_scikit_learn_smoothed_by_a_loop(shape, make_graph):
+    graph = make_graph(**shape)
+    found = taught(graph)
+    assert found.scores.dtype == torch.float32
+    expected = literal_scores(graph, found.penalty, found.own_share)
+    assert torch.allclose(found.scores.double(), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_chosen_has_the_best_validation_accuracy(seed, make_graph):
+    graph = make_graph(seed=seed, features=4)
+    val, found = graph.view("val"), taught(graph)
+    by_penalty = [accuracy(literal_scores(graph, penalty, OWN_SHARES[0]), val) for penalty in PENALTIES]
+    assert found.penalty == PENALTIES[by_penalty.index(max(by_penalty))]
+    by_share = [accuracy(literal_scores(graph, found.penalty, own), val) for own in OWN_SHARES]
+    assert found.own_share == OWN_SHARES[by_share.index(max(by_share))]
+    assert accuracy(found.scores, val) == max(by_share)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_scale_of_the_features_does_not_matter(scale, make_graph):
+    graph = make_graph()
+    plain, scaled = taught(graph), taught(dataclasses.replace(graph, x=dense(graph.x) * scale))
+    assert (plain.penalty, plain.own_share) == (scaled.penalty, scaled.own_share)
+    assert torch.allclose(plain.scores, scaled.scores, atol=1e-5)
+
+
+def test_smoothing_keeps_what_it_is_given(make_graph):
+    graph = make_graph()
+    scores = torch.randn(graph.num_nodes, CLASSES, generator=torch.Generator().manual_seed(0))
+    before = scores.clone()
+    for operator in (gcn_normalise(graph.adjacency), Identity()):
+        for own in OWN_SHARES:
+            smooth_scores(operator, scores, own)
+            assert torch.equal(scores, before)
+    assert torch.allclose(smooth_scores(Identity(), scores, 0.2), scores, atol=1e-6)
+    assert torch.equal(smooth_scores(gcn_normalise(graph.adjacency), scores, 1.0), scores)
+
+
+def test_without_validation_nodes_it_is_the_usual(make_graph):
+    graph = make_graph()
+    train, val = graph.view("train"), graph.view("val")
+    nobody = LabelledView(val.inputs, val.nodes[:0], val.y[:0], val.source_index)
+    found = ridge_scores(train, nobody, CLASSES, 0)
+    assert (found.penalty, found.own_share) == (PENALTIES[0], OWN_SHARES[0])
+    assert torch.allclose(found.scores.double(), literal_scores(graph, PENALTIES[0], OWN_SHARES[0]), atol=2e-5)
+
+
+def test_folded_features_give_much_the_same_answers(make_graph, monkeypatch):
+    graph = make_graph(features=2000, density=0.1)
+    plain = taught(graph)
+    monkeypatch.setattr(random_projection, "MOST_ENTRIES", 1000)
+    folded = taught(graph)
+    assert not torch.equal(plain.scores, folded.scores)
+    assert float((plain.scores.argmax(1) == folded.scores.argmax(1)).double().mean()) > 0.85
+    assert torch.equal(folded.scores, taught(graph).scores)
+
+
+def test_it_finds_classes_that_are_there(make_graph):
+    graph = make_graph(seed=1)
+    test = graph.view("test")
+    assert accuracy(taught(graph).scores, test) > 0.9
