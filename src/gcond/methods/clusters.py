@@ -73,8 +73,8 @@ class Clusters(Method):
 
     teacher: TeacherName = "auto"
     """Who labels the unlabelled nodes: ``ridge`` (closed form), ``network`` (random propagation with consistency),
-    ``both``, ``ensemble`` (of several, for those who have time), or ``auto``: the ridge, or the network where it costs a
-    quarter of a minute at most and validation is clearly for it."""
+    ``both``, ``ensemble`` (of several, for those who have time), or ``auto``: the ridge, or the network where it costs
+    a quarter of a minute at most and validation is clearly for it."""
     hops: Annotated[int, Field(ge=0)] = 2
     """Propagations in the features, k: as far as the usual two-layer models look. With ``structure=edges`` 1 is better,
     since training propagates again."""
