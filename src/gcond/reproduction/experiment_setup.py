@@ -18,7 +18,6 @@ from gcond.results import Failure, RunFolder
 from gcond.runtime.engines import Engine
 from gcond.runtime.progress_tick import Tick
 
-
 # The paper matches labelled nodes alone. A teacher would make another method of it, which has comparisons of its own;
 # where X' starts and when it ends is ours in these tables, unless they are asked for with the paper's own settings.
 LABELLED_ALONE: Mapping[str, Mapping[str, Any]] = {
