@@ -58,7 +58,7 @@ def _cheaper(best: Line, lines: Sequence[Line]) -> Line | None:
 
 
 def _instead(cheaper: Line, best: Line) -> str:
-    what = {"selected": "a coreset", "merged": "a coarsening", "learned": "a cheaper method"}[cheaper.kind]
+    what = {"selected": "a coreset", "merged": "merged nodes", "learned": "a cheaper method"}[cheaper.kind]
     return (
         f"{cheaper.method} ({what}) does as well here: {100 * cheaper.mean:.1f} % against {100 * best.mean:.1f} %, "
         f"which chance explains (p = {cheaper.p_value:.2f}), in "
