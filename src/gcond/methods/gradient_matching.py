@@ -162,7 +162,11 @@ class GradientMatching(Method):
         structure = self.structure_for(task).work(int(task.quota.sum()), task.train.inputs.num_features) / BACKWARD
         if self.sampling == "always":
             return structure
-        return max(structure, largest_product(self.model(), self.source_view(task), task.num_classes))
+        view = self.source_view(task)
+        if self.teacher != "none":  # all nodes will be matched, whatever their labels
+            everyone = torch.arange(view.inputs.num_nodes, device=view.y.device)
+            view = replace(view, nodes=everyone, y=torch.zeros_like(everyone))
+        return max(structure, largest_product(self.model(), view, task.num_classes))
 
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         clustered = self.clustered(task)
