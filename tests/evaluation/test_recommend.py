@@ -1,4 +1,4 @@
-"""The recipe that fits: chosen by validation alone, taken only beyond noise, one for all graphs, followed by evaluate."""
+"""The recipe that fits: chosen by validation alone, taken only beyond noise, one for all graphs of a source."""
 
 from __future__ import annotations
 
