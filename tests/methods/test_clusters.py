@@ -45,7 +45,7 @@ def train_shares(graph):
 @pytest.mark.parametrize("folded", [False, True])
 @pytest.mark.parametrize("hops", [0, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_features_are_the_means_of_the_clusters(kind, hops, folded, setting, make_graph, monkeypatch):
+def test_features_are_the_means_of_the_clusters(kind, hops, folded, *, setting, make_graph, monkeypatch):
     graph = make_graph(setting, **kind)
     if folded:
         monkeypatch.setattr(random_projection, "MOST_ENTRIES", 1)
