@@ -192,5 +192,7 @@ def test_quota_with_limits_by_hand(nodes, wanted, most, expected):
 
 @pytest.mark.parametrize("most", [[2, 2, 1], [0, 9, 9]])
 def test_limits_that_cannot_be_met(most):
-    with pytest.raises(GcondError, match=r"^6 nodes in 3 classes, at least one of each, are more than there is room for"):
+    with pytest.raises(
+        GcondError, match=r"^6 nodes in 3 classes, at least one of each, are more than there is room for"
+    ):
         nodes_per_class(6, torch.tensor([1.0, 1.0, 1.0]), most=torch.tensor(most))
