@@ -41,7 +41,7 @@ def test_the_most_accurate(dataset: str) -> None:
 
 @pytest.mark.parametrize(("dataset", "nodes"), [("cora", "70"), ("citeseer", "60")])
 def test_all_models(dataset: str, nodes: str) -> None:
-    """No model that sees neighbours falls more than a point behind itself on the whole graph, and their mean is above."""
+    """No model that sees neighbours is more than a point below itself on the whole graph, and the mean is above."""
     options = ("--nodes", nodes, "--methods", "clusters", "--models", "all", "--seeds", "5", "--runs", "2")
     found = compare("models", dataset, *options)
     gains = {

@@ -227,8 +227,11 @@ def evened(labels: Tensor, mass: Tensor, own: Tensor) -> Tensor:
     for _ in range(MASS_ROUNDS):
         even = even * (mass.to(labels) / even.sum(0).clamp(min=1e-12))
         even = even / even.sum(1, keepdim=True)
-    lost = torch.bincount(even.argmax(1), minlength=len(mass)) == 0
-    return torch.where(lost[own][:, None], labels, even)
+    kept = torch.zeros(len(mass), dtype=torch.bool)
+    while bool((lost := (torch.bincount(even.argmax(1), minlength=len(mass)) == 0) & ~kept).any()):
+        kept |= lost
+        even = torch.where(lost[own][:, None], labels, even)
+    return even
 
 
 def _indicators(group: Tensor, nodes: int) -> scipy.sparse.csr_matrix:
