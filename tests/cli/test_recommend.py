@@ -118,7 +118,10 @@ def test_condense_recommend(gcond, workspace, monkeypatch):
         (["recommend", "SOURCE", "--on", "SOURCE"], "a condensed graph is needed here"),
         (["recommend", "SMALL", "--on", "SOURCE", "--setting", "inductive"], "no option '--setting'"),
         (["evaluate", "SMALL", "--on", "SOURCE", "--recipe", "recommended"], "gcond recommend SMALL --on SOURCE"),
-        (["evaluate", "SMALL", "--on", "SOURCE", "--recipe", "cora"], "there is no file 'cora'"),
+        (
+            ["evaluate", "SMALL", "--on", "SOURCE", "--recipe", "cora"],
+            "--recipe cora is no way to train: it is 'recommended'",
+        ),
         (["evaluate", "--whole", "SOURCE", "--recipe", "SMALL"], "has no recommended recipe for gcn"),
         (["evaluate", "--whole", "SOURCE", "--recipe", "recommended"], "use --recipe FILE"),
         (["condense", "SOURCE", "--nodes", "6", "--recommend", "--within", "9s"], "leave --recommend out"),

@@ -63,6 +63,10 @@ def lent_advice(recipe: object) -> Advice | None:
     """The advice of the condensed file that ``recipe`` names; ``None`` where it is no file."""
     if not isinstance(recipe, str | Path) or recipe == RECOMMENDED:
         return None
+    if isinstance(recipe, str) and not Path(recipe).suffix and not Path(recipe).exists():
+        raise GcondError(
+            f"recipe={recipe!r} is no way to train: it is '{RECOMMENDED}', or a condensed file that has one"
+        )
     return Advice(CondensedGraph.load(recipe), str(recipe))
 
 
