@@ -127,8 +127,8 @@ class Clusters(Method):
         labels, predicted = taught.labels.cpu(), taught.classes.cpu()
         quota = group_quota(nodes, labels, predicted, shares / shares.sum())
         group = group_by_class(inputs, predicted, quota, self.hops, task.seed)
-        soft = evened(_means(labels, group, nodes), shares / shares.sum())
         hard = torch.repeat_interleave(torch.arange(task.num_classes), quota)
+        soft = with_every_class(evened(_means(labels, group, nodes), shares / shares.sum()), hard)
         certain = bool((soft.max(1).values > 1 - 1e-6).all())
         cluster = torch.full((task.source_nodes,), -1)
         cluster[task.train.source_index] = group
@@ -222,6 +222,23 @@ def evened(labels: Tensor, shares: Tensor) -> Tensor:
     for _ in range(MASS_ROUNDS):
         labels = labels * (wanted / labels.mean(0).clamp(min=1e-12))
         labels = labels / labels.sum(1, keepdim=True)
+    return labels
+
+
+def with_every_class(labels: Tensor, groups: Tensor) -> Tensor:
+    """Soft labels [n, C] in which every class is the likeliest of a node, if only of one.
+
+    A class whose share is far below one node would be in no row's lead. The row among its own ``groups`` (int64 [n],
+    the class of each) that has most of it exchanges that with its largest entry then.
+    """
+    labels = labels.clone()
+    while bool((missing := torch.bincount(labels.argmax(1), minlength=labels.shape[1]) == 0).any()):
+        label = int(missing.nonzero()[0])
+        row = int(torch.where(groups == label, labels[:, label], -1.0).argmax())
+        leading = int(labels[row].argmax())
+        most, own = float(labels[row, leading]), float(labels[row, label])
+        least = 0.001 * most if most == own else 0.0  # an even row exchanges nothing
+        labels[row, label], labels[row, leading] = most + least, own - least
     return labels
 
 
