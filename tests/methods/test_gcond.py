@@ -14,9 +14,9 @@ from gcond.callbacks import Callback, Checkpoint
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.config import settings
 from gcond.errors import GcondError
+from gcond.graph.budget import nodes_per_class
 from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
-from gcond.graph.budget import nodes_per_class
 from gcond.linalg.sparse import Identity, SparseMatrix
 from gcond.matching.probe import Probe
 from gcond.matching.source_side import real_side

@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gcond.teaching import candidates, ridge, teach
 from gcond.teaching import calibration as calibrating
+from gcond.teaching import candidates, ridge, teach
 from gcond.teaching.random_propagation import RandomPropagation
 
 BRIEF = {"epochs": 30, "look_every": 10}
