@@ -104,7 +104,7 @@ def test_a_name_is_a_name_and_a_path_a_path(tmp_path, monkeypatch):
         ("[gcondx]\nepochs = 3\n", r"mine.toml' has 'gcondx' \(did you mean 'gcond-x'\?\), which is no method"),
         (
             "epochs = 3\n",
-            r"mine.toml' has 'epochs', which is no method: its tables must be among clusters, coarsening, dc-graph, gcond",
+            r"mine.toml' has 'epochs', which is no method: its tables must be among clusters, coarsening, dc-graph",
         ),
         ("gcond = 3\n", r"mine.toml': 'gcond' must be a table of settings, \[gcond\]"),
         ("dataset = 3\n", "mine.toml': setting dataset=3 is not usable: .*string"),
