@@ -137,8 +137,8 @@ def added_per_class(nodes: int, labelled: Tensor, present: Tensor) -> Tensor:
     while int(added.sum()) < spare:  # parts of nodes, where labels are soft
         added[int((missing - added).argmax())] += 1
     while int(added.sum()) > spare:
-        fewer = torch.where(present + added >= 2, added, 0)  # every class stays present
-        added[int(fewer.argmax())] -= 1
+        fewer = torch.where(present + added >= 2, added, 0)  # every class stays present, as far as nodes go
+        added[int((fewer if bool(fewer.any()) else added).argmax())] -= 1
     return added
 
 
