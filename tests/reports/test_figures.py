@@ -356,9 +356,11 @@ def test_curves_are_the_history():
     assert len(curves_figure(condensed(history={"loss": [0.0]})).axes) == 1
 
 
-def test_what_was_kept_is_the_best_probe_after_the_start():
-    assert kept_probe({"probe": [0.9, 0.5, 0.5], "probe_epoch": [0, 5, 10]}) == (10, 0.5)
-    assert kept_probe({"probe": [0.9], "probe_epoch": [0]}) is None
+def test_what_was_kept_is_the_best_probe_and_the_start_has_to_be_beaten():
+    assert kept_probe({"probe": [0.9, 0.5, 0.5], "probe_epoch": [0, 5, 10]}) == (0, 0.9)
+    assert kept_probe({"probe": [0.4, 0.5, 0.5], "probe_epoch": [0, 5, 10]}) == (10, 0.5)
+    assert kept_probe({"probe": [0.5, 0.5], "probe_epoch": [0, 5]}) == (0, 0.5)
+    assert kept_probe({"probe": [0.9], "probe_epoch": [0]}) == (0, 0.9)
     assert kept_probe({}) is None
 
 
