@@ -23,6 +23,7 @@ from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Matrix, SparseMatrix, take_rows
 from gcond.runtime.seeds import generator
+from gcond.runtime.threads import threads_for
 
 if TYPE_CHECKING:
     from gcond.graph.source_graph import SourceGraph
@@ -64,6 +65,12 @@ def choose_transform(graph: SourceGraph, raw: Matrix) -> Choice:
         return Choice(
             FeatureTransform(), "the features are used as they are: there are no validation nodes to choose by"
         )
+    # A graph is loaded before anyone says how many threads it deserves; small steps on many are slower by far.
+    with threads_for(float(graph.train_mask.sum()) * raw.shape[1] * HIDDEN):
+        return _choose(graph, raw)
+
+
+def _choose(graph: SourceGraph, raw: Matrix) -> Choice:
     train, val = (_Rows.of(graph.view(part), raw) for part in ("train", "val"))
     seen = None if graph.setting == "transductive" else graph.train_mask.nonzero().squeeze(1)
     right: dict[FeatureKind, Tensor] = {}

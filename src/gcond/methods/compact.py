@@ -24,7 +24,9 @@ from gcond.models import GCN
 from gcond.runtime.device import choose_device
 from gcond.runtime.progress_tick import Tick, ignore
 from gcond.runtime.stopwatch import Stopwatch
+from gcond.runtime.threads import threads_for
 from gcond.training import Recipe, fit
+from gcond.training.largest_product import largest_product
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -205,8 +207,10 @@ def _accuracy(small: CondensedGraph, val: LabelledView, seed: int) -> float:
     """Mean validation accuracy of :data:`RUNS` models, 0 where they diverge."""
     seeds = list(range(seed, seed + RUNS))
     view = small.view().to(val.y.device)
+    work = max(largest_product(MODEL, each, small.num_classes) for each in (view, val))
     try:
-        found = fit(MODEL, view, val, classes=small.num_classes, seeds=seeds, recipe=RECIPE)
+        with threads_for(work):
+            found = fit(MODEL, view, val, classes=small.num_classes, seeds=seeds, recipe=RECIPE)
     except DivergedError:
         return 0.0
     return float(found.val_accuracy.mean())
