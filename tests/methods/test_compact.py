@@ -31,8 +31,9 @@ def wide(make_graph):
 
 @pytest.fixture
 def judged(monkeypatch):
-    """Let accuracy be told by the entries of the fullest row; what was asked is noted."""
+    """Let accuracy be told by the entries of the fullest row, on the whole ladder; what was asked is noted."""
     asked = []
+    monkeypatch.setattr(compaction, "ENOUGH", 0.0)
 
     def set_rule(rule):
         def accuracy(small, val, seed):
@@ -112,6 +113,16 @@ def test_a_little_more_may_be_lost_where_the_bytes_are_many(wide, judged):
     assert len(taken["ladder"]) == len(few) + 1
     judged(rule(0.0032))
     assert compact(small, on=wide).compaction not in few
+
+
+def test_cuts_are_no_stronger_than_anyone_needs(wide, judged, monkeypatch):
+    small = condense(wide, method="random", nodes=9)
+    sizes = sorted(small.compacted(cut).nbytes for cut in ladder(small))
+    monkeypatch.setattr(compaction, "ENOUGH", (sizes[3] + 0.5) / wide.nbytes)
+    judged(lambda graph: 0.8)
+    assert (
+        compact(small, on=wide).nbytes == sizes[3]
+    )  # all hold, and the weakest of those that are small enough is taken
 
 
 def test_where_nothing_may_be_cut_only_the_form_changes(wide, judged):

@@ -44,6 +44,9 @@ STRONGEST = 64
 """The strongest cut keeps one of so many features; the next ones keep √2 times as many each in 4 bits, and twice as
 many each in 8."""
 
+ENOUGH = 0.02
+"""Share of the source's bytes that is few enough for anyone: of cuts below it only the weakest is tried, since
+validation nodes are too few to see the little that each stronger one costs."""
 FEW = 0.05
 """Share of the source's bytes above which a cut that keeps to the tolerance is still many bytes; then the best one
 below it is taken instead, if it costs at most :data:`DEARER` times the tolerance."""
@@ -64,11 +67,11 @@ def compact(
 ) -> CondensedGraph:
     """The graph ``condensed`` (or its file) in few bytes: each row of X' keeps its largest entries, in few bits each.
 
-    How few is chosen by a ladder of cuts from strong to weak. A GCN is trained on each, from the same seeds, and scored
-    on the validation nodes of the source graph ``on``; the first whose mean accuracy is at most ``tolerance`` below
-    that of the uncut graph is taken. Where that is more than 5 % of the source's bytes, the best one below 5 % is taken
-    if it costs at most one and a half times the tolerance. ``entries`` per row or ``bits`` (4, 8, 16 or 32, by default
-    8) say it instead, and need no source.
+    How few is chosen by a ladder of cuts from strong to weak, the first of them at about 2 % of the source's bytes. A
+    GCN is trained on each, from the same seeds, and scored on the validation nodes of the source graph ``on``; the first
+    whose mean accuracy is at most ``tolerance`` below that of the uncut graph is taken. Where that is more than 5 % of
+    the source's bytes, the best one below 5 % is taken if it costs at most one and a half times the tolerance.
+    ``entries`` per row or ``bits`` (4, 8, 16 or 32, by default 8) say it instead, and need no source.
 
     Soft labels and weights of edges are rounded too, indices lie in the smallest integers. The weights of a learned
     structure, from which a graph can be grown, are dropped unless ``keep_structure``. Scores of ``condensed`` are of
@@ -174,6 +177,9 @@ def choose(
     watch, uncut = Stopwatch(), _accuracy(small, val, seed)
     rungs: list[Rung] = []
     cuts = ladder(small, entries)
+    if entries is None:
+        tiny = [cut for cut in cuts if small.compacted(cut).nbytes <= ENOUGH * graph.nbytes]
+        cuts = cuts[max(0, len(tiny) - 1) :]
     for place, compaction in enumerate(cuts):
         on_progress("trying cuts", place, len(cuts), str(compaction))
         smaller = small.compacted(compaction)
