@@ -120,9 +120,7 @@ def test_cuts_are_no_stronger_than_anyone_needs(wide, judged, monkeypatch):
     sizes = sorted(small.compacted(cut).nbytes for cut in ladder(small))
     monkeypatch.setattr(compaction, "ENOUGH", (sizes[3] + 0.5) / wide.nbytes)
     judged(lambda graph: 0.8)
-    assert (
-        compact(small, on=wide).nbytes == sizes[3]
-    )  # all hold, and the weakest of those that are small enough is taken
+    assert compact(small, on=wide).nbytes == sizes[3]  # all hold: the weakest that is small enough
 
 
 def test_where_nothing_may_be_cut_only_the_form_changes(wide, judged):

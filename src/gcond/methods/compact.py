@@ -68,8 +68,8 @@ def compact(
     """The graph ``condensed`` (or its file) in few bytes: each row of X' keeps its largest entries, in few bits each.
 
     How few is chosen by a ladder of cuts from strong to weak, the first of them at about 2 % of the source's bytes. A
-    GCN is trained on each, from the same seeds, and scored on the validation nodes of the source graph ``on``; the first
-    whose mean accuracy is at most ``tolerance`` below that of the uncut graph is taken. Where that is more than 5 % of
+    GCN is trained on each, from the same seeds, and scored on the validation nodes of the source graph ``on``; the
+    first whose mean accuracy is at most ``tolerance`` below that of the uncut graph is taken. Where that is more than 5 % of
     the source's bytes, the best one below 5 % is taken if it costs at most one and a half times the tolerance.
     ``entries`` per row or ``bits`` (4, 8, 16 or 32, by default 8) say it instead, and need no source.
 
