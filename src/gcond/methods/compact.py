@@ -44,7 +44,7 @@ STRONGEST = 64
 """The strongest cut keeps one of so many features; the next ones keep √2 times as many each in 4 bits, and twice as
 many each in 8."""
 
-ENOUGH = 0.02
+ENOUGH = 0.04
 """Share of the source's bytes that is few enough for anyone: of cuts below it only the weakest is tried, since
 validation nodes are too few to see the little that each stronger one costs."""
 FEW = 0.05
@@ -67,10 +67,10 @@ def compact(
 ) -> CondensedGraph:
     """The graph ``condensed`` (or its file) in few bytes: each row of X' keeps its largest entries, in few bits each.
 
-    How few is chosen by a ladder of cuts from strong to weak, the first of them at about 2 % of the source's bytes. A
+    How few is chosen by a ladder of cuts from strong to weak, the first of them at about 4 % of the source's bytes. A
     GCN is trained on each, from the same seeds, and scored on the validation nodes of the source graph ``on``; the
-    first whose mean accuracy is at most ``tolerance`` below that of the uncut graph is taken. Where that is more than 5 % of
-    the source's bytes, the best one below 5 % is taken if it costs at most one and a half times the tolerance.
+    first whose mean accuracy is at most ``tolerance`` below that of the uncut graph is taken. Where that is more than
+    5 % of the source's bytes, the best one below 5 % is taken if it costs at most one and a half times the tolerance.
     ``entries`` per row or ``bits`` (4, 8, 16 or 32, by default 8) say it instead, and need no source.
 
     Soft labels and weights of edges are rounded too, indices lie in the smallest integers. The weights of a learned
