@@ -56,7 +56,7 @@ ORDER = (
 HEADINGS = {
     "best-": "The most accurate, by the fixed recipe",
     "models-": "All test models",
-    "untuned-": "Graphs that nobody tuned for",
+    "untuned-": "Other graphs, by default settings",
 }
 
 
