@@ -6,14 +6,15 @@ python tests/accuracy/ledger.py
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gcond.reports.comparison_table import comparison_table, legend
 from gcond.reports.reproduction_table import reproduction_table
-from gcond.results import Comparison, Reproduction
+from gcond.reports.tuning_table import sides_table, tuning_tables
+from gcond.results import Comparison, Reproduction, Tuning
 from gcond.results.json_file import read_json
 from gcond.runtime.files import write_text
 
@@ -37,6 +38,7 @@ ORDER = (
     "best-",
     "models-",
     "untuned-",
+    "tune-",
     "main",
     "pubmed",
     "architectures",
@@ -57,6 +59,7 @@ HEADINGS = {
     "best-": "The most accurate, by the fixed recipe",
     "models-": "All test models",
     "untuned-": "Other graphs, by default settings",
+    "tune-": "Searching hyper-parameters on the condensed and on the whole graph",
 }
 
 
@@ -77,6 +80,7 @@ def render() -> str:
         heading = HEADINGS.get(name)
         titles = [one.title for one in found if isinstance(one, Reproduction)]
         parts.append(f"## {heading or titles[0]}\n")
+        parts += _sides([one for one in found if isinstance(one, Tuning)])
         parts += [_show(one) for one in found]
         parts.append(_note(name.rstrip("-")))
     return "\n".join(part for part in parts if part).rstrip() + "\n"
@@ -86,13 +90,25 @@ def _belongs(stem: str, name: str) -> bool:
     return stem.startswith(name) if name.endswith("-") else stem == name
 
 
-def _load(path: Path) -> Comparison | Reproduction:
-    compared = "lines" in json.loads(path.read_text())
-    return read_json(path, Comparison) if compared else read_json(path, Reproduction)
+def _load(path: Path) -> Comparison | Reproduction | Tuning:
+    found = json.loads(path.read_text())
+    if found.get("kind") == "tune":
+        return read_json(path, Tuning)
+    return read_json(path, Comparison) if "lines" in found else read_json(path, Reproduction)
 
 
-def _show(found: Comparison | Reproduction) -> str:
+def _sides(searches: Sequence[Tuning]) -> list[str]:
+    """Searches of one source side by side."""
+    names = dict.fromkeys(one.source.name for one in searches)
+    return [sides_table([one for one in searches if one.source.name == name]).markdown() + "\n" for name in names]
+
+
+def _show(found: Comparison | Reproduction | Tuning) -> str:
     command = _portable(found.command)
+    if isinstance(found, Tuning):
+        finalists, said = tuning_tables(found)
+        listed = "\n".join(f"- {name}: {value}" for name, value in said.rows)
+        return f"{finalists.markdown()}\n\n{listed}\n\n`{command}`\n"
     if isinstance(found, Comparison):
         return f"{comparison_table(found).markdown()}\n\n{legend(found)}.\n\n`{command}`\n"
     return f"{reproduction_table(replace(found, title='')).markdown()}\n\n`{command}`\n"

@@ -41,6 +41,13 @@ def compare(name: str, dataset: str, *options: str) -> dict[str, Any]:
     return found
 
 
+def tune(name: str, *options: str) -> dict[str, Any]:
+    """Search hyper-parameters, and keep what was found under ``name``."""
+    found = gcond("tune", *options, "-o", str(RUNS / "tune" / name))
+    ledger.keep(f"tune-{name}", {key: value for key, value in found.items() if key not in ("out", "saved", "next")})
+    return found
+
+
 def cell(found: dict[str, Any], dataset: str, *labels: str) -> float:
     """Our mean, in %, of the row with these labels."""
     (row,) = [row for row in found["rows"] if row["dataset"] == dataset and row["labels"] == list(labels)]
