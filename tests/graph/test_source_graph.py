@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
+import gcond
 from gcond.errors import GcondError
 from gcond.graph.features import FeatureTransform
 from gcond.graph.source_graph import PARTS, SourceGraph
@@ -231,3 +232,16 @@ def test_damaged_files_raise_nothing_else(make_graph, tmp_path, damage):
     refusals = [text for text in said if text]
     assert len(refusals) > len(said) / 5
     assert not any("\n" in text for text in refusals)
+
+
+def test_pyg_knows_the_names_of_classes(make_graph):
+    graph = dataclasses.replace(make_graph(), class_names=("a", "b", "c"))
+    data = graph.to_pyg()
+    assert data.class_names == ["a", "b", "c"]
+    assert "class_names" not in make_graph().to_pyg()
+    assert SourceGraph.from_pyg(data).class_names == ("a", "b", "c")
+    assert gcond.load(data).class_names == ("a", "b", "c")
+    small = gcond.condense(graph, method="random", nodes=9).to_pyg()
+    assert small.class_names == ["a", "b", "c"]
+    assert small.clone().class_names == ["a", "b", "c"]
+    assert "class_names" not in gcond.condense(make_graph(), method="random", nodes=9).to_pyg()

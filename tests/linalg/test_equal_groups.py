@@ -39,7 +39,7 @@ def cases(draw):
 @given(cases(), st.integers(0, 5))
 def test_every_group_has_members_and_sizes_differ_by_at_most_one(case, seed):
     rows, count = case
-    group = equal_groups(rows, count, stream(seed))
+    group = equal_groups(rows, count, stream(seed)).group
     assert group.dtype == torch.int64
     assert group.shape == (len(rows),)
     size = torch.bincount(group, minlength=count)
@@ -49,18 +49,18 @@ def test_every_group_has_members_and_sizes_differ_by_at_most_one(case, seed):
 
 
 def test_as_many_groups_as_points_gives_each_its_own():
-    assert equal_groups(points(37, 3), 37, stream()).sort().values.tolist() == list(range(37))
+    assert equal_groups(points(37, 3), 37, stream()).group.sort().values.tolist() == list(range(37))
 
 
 def test_one_group_is_everyone():
-    assert equal_groups(points(9, 3), 1, stream()).tolist() == [0] * 9
+    assert equal_groups(points(9, 3), 1, stream()).group.tolist() == [0] * 9
 
 
 def test_the_same_stream_gives_the_same_groups_and_the_points_stay_as_they_are():
     rows = points(50, 4)
     before = rows.clone()
     state = torch.get_rng_state()
-    assert torch.equal(equal_groups(rows, 7, stream(3)), equal_groups(rows, 7, stream(3)))
+    assert torch.equal(equal_groups(rows, 7, stream(3)).group, equal_groups(rows, 7, stream(3)).group)
     assert torch.equal(rows, before)
     assert torch.equal(torch.get_rng_state(), state)
 
@@ -68,13 +68,13 @@ def test_the_same_stream_gives_the_same_groups_and_the_points_stay_as_they_are()
 def test_blobs_of_equal_size_are_found():
     centres = 100 * torch.eye(4)
     blob = torch.arange(4).repeat(15)
-    group = equal_groups(centres[blob] + points(60, 4), 4, stream())
+    group = equal_groups(centres[blob] + points(60, 4), 4, stream()).group
     assert all(len(group[blob == one].unique()) == 1 for one in range(4))
 
 
 def test_points_on_a_line_are_cut_into_intervals():
     place = torch.randperm(40, generator=stream(1)).float()
-    group = equal_groups(torch.stack([place, torch.zeros(40)], 1), 5, stream())
+    group = equal_groups(torch.stack([place, torch.zeros(40)], 1), 5, stream()).group
     for one in range(5):
         mine = place[group == one]
         assert float(mine.max() - mine.min()) == len(mine) - 1
@@ -83,7 +83,7 @@ def test_points_on_a_line_are_cut_into_intervals():
 @pytest.mark.parametrize("count", [2, 5, 16])
 def test_groups_are_much_tighter_than_random_ones(count):
     rows = points(200, 3)
-    found = spread_within(rows, equal_groups(rows, count, stream()))
+    found = spread_within(rows, equal_groups(rows, count, stream()).group)
     drawn = [torch.arange(200)[torch.randperm(200, generator=stream(seed))] % count for seed in range(20)]
     assert found < 0.85 * min(spread_within(rows, group) for group in drawn)
 
@@ -91,4 +91,20 @@ def test_groups_are_much_tighter_than_random_ones(count):
 def test_a_far_off_point_does_not_get_a_group_alone():
     rows = points(60, 3)
     rows[0] = 1e4
-    assert int(torch.bincount(equal_groups(rows, 6, stream())).min()) == 10
+    assert int(torch.bincount(equal_groups(rows, 6, stream()).group).min()) == 10
+
+
+def test_further_points_fall_where_those_like_them_are():
+    rows = points(400, 3)
+    found = equal_groups(rows, 11, stream())
+    assert float((found.of(rows) == found.group).double().mean()) > 0.99  # but for those on a cut
+    assert torch.equal(found.of(rows[:0]), torch.zeros(0, dtype=torch.long))
+    near = found.of(rows + 1e-4 * points(400, 3, seed=1))
+    assert float((near == found.group).double().mean()) > 0.97
+    further = found.of(points(4000, 3, seed=2))
+    size = torch.bincount(further, minlength=11).double() / 4000
+    assert float((size - 1 / 11).abs().max()) < 0.05
+
+
+def test_further_points_of_one_group_are_all_in_it():
+    assert equal_groups(points(9, 3), 1, stream()).of(points(5, 3)).tolist() == [0] * 5

@@ -8,8 +8,8 @@ from sklearn.linear_model import Ridge
 
 from gcond.graph.labelled_view import LabelledView
 from gcond.linalg import random_projection
-from gcond.linalg.sparse import Identity, dense, gcn_normalise
-from gcond.teaching.ridge import HOPS, OWN_SHARES, PENALTIES, STEPS, ridge_scores, smooth_scores
+from gcond.linalg.sparse import dense, gcn_normalise
+from gcond.teaching.ridge import HOPS, OWN_SHARES, PENALTIES, STEPS, ridge_scores
 
 CLASSES = 3
 
@@ -79,18 +79,6 @@ def test_the_scale_of_the_features_does_not_matter(scale, make_graph):
     plain, scaled = taught(graph), taught(dataclasses.replace(graph, x=dense(graph.x) * scale))
     assert (plain.penalty, plain.own_share) == (scaled.penalty, scaled.own_share)
     assert torch.allclose(plain.scores, scaled.scores, atol=1e-5)
-
-
-def test_smoothing_keeps_what_it_is_given(make_graph):
-    graph = make_graph()
-    scores = torch.randn(graph.num_nodes, CLASSES, generator=torch.Generator().manual_seed(0))
-    before = scores.clone()
-    for operator in (gcn_normalise(graph.adjacency), Identity()):
-        for own in OWN_SHARES:
-            smooth_scores(operator, scores, own)
-            assert torch.equal(scores, before)
-    assert torch.allclose(smooth_scores(Identity(), scores, 0.2), scores, atol=1e-6)
-    assert torch.equal(smooth_scores(gcn_normalise(graph.adjacency), scores, 1.0), scores)
 
 
 def test_without_validation_nodes_it_is_the_usual(make_graph):

@@ -96,9 +96,9 @@ def test_an_ensemble_has_its_members(make_graph, monkeypatch):
     reaches = []
 
     class Counted(Brief):
-        def log_probabilities(self, train, val, classes, seed):
+        def log_probabilities(self, train, val, classes, seed, metric):
             reaches.append((self.hops, seed))
-            return super().log_probabilities(train, val, classes, seed)
+            return super().log_probabilities(train, val, classes, seed, metric)
 
     monkeypatch.setattr(teacher, "RandomPropagation", Counted)
     taught(make_graph(), "ensemble", seed=5)

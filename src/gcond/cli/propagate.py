@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from gcond.cli.column_engine import THIS_PROCESS, ColumnEngine, MemoryOption
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
@@ -26,7 +27,8 @@ def command(
     *,
     hops: Annotated[int, whole_number("How often features are averaged over neighbours.")] = 2,
     out: Annotated[Path, Parameter(alias="-o", help="The .npy file to write.")],
-    memory: Annotated[str | None, Parameter(help="Memory that may be used at most, such as 500MB.")] = None,
+    memory: MemoryOption = None,
+    work: ColumnEngine = THIS_PROCESS,
     directed: DirectedOption = False,
     features: FeaturesOption = None,
     force: Annotated[bool, flag("Replace the file if it exists.")] = False,
@@ -38,7 +40,9 @@ def command(
     """
     voice = common.start()
     from gcond.config import settings
+    from gcond.data.packed_store import is_store
     from gcond.graph.propagation import propagate
+    from gcond.graph.stored_graph import StoredGraph
     from gcond.reports.tables import facts, seconds, size
     from gcond.runtime.device import choose_device
     from gcond.runtime.memory import parse_bytes, peak_rss_mb
@@ -46,18 +50,23 @@ def command(
     settings.whole_number(hops, "hops", least=0)
     limit = parse_bytes(memory) if memory is not None else None
     check_new_file(out, source, force)
-    graph = common.load(source, voice, directed=directed, features=features)
+    stored = is_store(Path(source))
+    graph = common.load(source, voice, directed=directed, features=features, memory=memory if stored else None)
     start = time.perf_counter()
-    with voice.progress("propagating") as tick:
-        result = propagate(
-            graph.adjacency.to(choose_device(common.device)),
-            graph.x,
-            hops=hops,
-            memory_limit=limit,
-            threads=common.threads,
-            out=out,
-            on_block=lambda done, total: tick("blocks", done, total),
-        )
+    with work.on(graph, voice, common) as graph:
+        if isinstance(graph, StoredGraph):
+            result = propagate(graph, hops=hops, out=out)
+        else:
+            with voice.progress("propagating") as tick:
+                result = propagate(
+                    graph.adjacency.to(choose_device(common.device)),
+                    graph.x,
+                    hops=hops,
+                    memory_limit=limit,
+                    threads=common.threads,
+                    out=out,
+                    on_block=lambda done, total: tick("blocks", done, total),
+                )
     spent = time.perf_counter() - start
     rows, columns = result.shape
     voice.result(

@@ -8,14 +8,12 @@ The layout is CSR: ``adj_data``, ``adj_indices``, ``adj_indptr``, ``adj_shape``;
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from gcond.data.load_request import Request
-from gcond.data.npz_archive import Archive, edges_of
-from gcond.data.splits import Split, per_class
+from gcond.data.npz_archive import Archive, edges_of, own_split
+from gcond.data.splits import per_class
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
-from gcond.graph.source_graph import PARTS
 from gcond.graph.validation import class_ids
 from gcond.linalg.sparse import Matrix, SparseMatrix
 
@@ -33,16 +31,11 @@ def load(files: Mapping[str, bytes], request: Request) -> SourceGraph:
     return request.build(split, usual="row-normalise", x=present, edge_index=edge_index, y=y)
 
 
-def load_file(path: Path, request: Request) -> SourceGraph:
+def assemble(archive: Archive, request: Request) -> SourceGraph:
     """A person's own file; without attributes it gets structural features."""
-    archive = Archive(path, str(path))
-    if "node_features" in archive:
-        from gcond.data import heterophilous
-
-        return heterophilous.assemble(archive, request)
     adjacency = _adjacency(archive)
     y = class_ids(archive.tensor("labels"))
-    split = _own_split(archive) or per_class(y, request.seed)
+    split = own_split(archive) or per_class(y, request.seed)
     edge_index, weight = edges_of(adjacency), adjacency.values
     return request.build(split, x=_attributes(archive), edge_index=edge_index, edge_weight=weight, y=y)
 
@@ -62,13 +55,3 @@ def _adjacency(archive: Archive) -> SparseMatrix:
     if matrix.shape[0] != matrix.shape[1]:
         raise GcondError(f"{archive.label('adj_shape')} is {list(matrix.shape)}: an adjacency must be square")
     return matrix
-
-
-def _own_split(archive: Archive) -> Split | None:
-    names = {part: next((key for key in (f"{part}_mask", part) if key in archive), None) for part in PARTS}
-    if not any(names.values()):
-        return None
-    if absent := [part for part, key in names.items() if key is None]:
-        raise GcondError(f"'{archive.name}' has a split without '{absent[0]}_mask': give all three parts or none")
-    train, val, test = (archive.tensor(key) for key in names.values() if key)
-    return Split(train, val, test, "the split is the file's own")

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,56 +15,100 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gcond.data.array_stream import ArrayStream
 from gcond.data.arrays import finite, tensor
+from gcond.data.graph_stream import GraphStream
 from gcond.data.load_request import Request
-from gcond.data.npz_archive import Archive, edges_of
+from gcond.data.npz_archive import Archive
 from gcond.data.size_check import require_memory
 from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
 
 ROLES = {"train": "tr", "val": "va", "test": "te"}
-BLOCK = 16384
-"""Rows converted at a time, so that wide files never stand in memory twice."""
+
+
+def holds_graphsaint(folder: Path) -> bool:
+    """Whether the folder is of this form, complete or not."""
+    return any((folder / name).exists() for name in ("adj_full.npz", "feats.npy", "role.json"))
 
 
 def load(folder: Path, request: Request) -> SourceGraph:
     """Inductive unless asked otherwise, and standardised by the training nodes, as GraphSAINT itself does both."""
-    x = _features(folder / "feats.npy")
-    n = len(x)
+    x = _features(folder)
+    require_memory(3 * 4 * x.size, f"{x.label} ({x.shape[0]} by {x.shape[1]})")  # before anything is read
+    return stream(folder).load(request, x.label)
+
+
+def stream(folder: Path) -> GraphStream:
+    """The folder piece by piece; labels and split, which are JSON, are read right away."""
+    x = _features(folder)
+    n = x.shape[0]
     y = _classes(folder / "class_map.json", n)
     parts = _roles(folder / "role.json", n)
-    edge_index = _edges(folder / "adj_full.npz", n)
     if len(parts["train"]) == 0:
         raise GcondError(f"'{folder / 'role.json'}' lists no training node under 'tr'")
-    split = Split(**parts, note="the split is the file's own")
-    return request.build(split, default="inductive", usual="standardise", x=x, edge_index=edge_index, y=y)
+    _must_exist(folder / "adj_full.npz")
+    adjacency = _Adjacency(folder / "adj_full.npz", n)
+    return GraphStream(
+        nodes=n,
+        features=x.shape[1],
+        x=lambda: (finite(tensor(block, x.label).float(), x.label) for block in x.rows()),
+        y=lambda: iter([y]),
+        split=Split(**parts, note="the split is the file's own"),
+        edges=adjacency.edges,
+        about_edges=adjacency.nnz,
+        usual="standardise",
+        default="inductive",
+    )
 
 
-def _features(path: Path) -> Tensor:
-    """float32 [N, d], read through a memory map; the header tells the size first."""
-    _must_exist(path)
-    try:
-        stored = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # foreign bytes trip numpy in many ways, and all mean the same
-        if "allow_pickle" in str(error) or "Object" in str(error) or "Python objects" in str(error):
-            raise GcondError(f"'{path}' is an object array, stored as a pickle, which gcond never opens") from None
-        raise GcondError(f"'{path}' is damaged, cut short or not a .npy file") from None
-    if not isinstance(stored, np.ndarray) or stored.ndim != 2 or 0 in stored.shape or stored.dtype.kind not in "biuf":
-        raise GcondError(f"'{path}' must be a matrix of numbers, [nodes, features]")
-    require_memory(3 * 4 * stored.size, f"'{path}' ({stored.shape[0]} by {stored.shape[1]})")
-    x = torch.empty(stored.shape, dtype=torch.float32)
-    for start in range(0, len(stored), BLOCK):
-        x[start : start + BLOCK] = tensor(stored[start : start + BLOCK], f"'{path}'")
-    return finite(x, f"'{path}'")
+def _features(folder: Path) -> ArrayStream:
+    _must_exist(folder / "feats.npy")
+    return ArrayStream(folder / "feats.npy").must_be_matrix()
 
 
-def _edges(path: Path, n: int) -> Tensor:
-    _must_exist(path)
-    matrix = Archive(path, str(path)).csr()
-    if matrix.shape != (n, n):
-        raise GcondError(f"'{path}' has shape {list(matrix.shape)}, and feats.npy has {n} rows: both must agree")
-    return edges_of(matrix)  # the stored values carry nothing: they are 1 everywhere
+class _Adjacency:
+    """The CSR matrix in ``adj_full.npz``, of which row i lists the targets of node i; its values are 1 everywhere."""
+
+    def __init__(self, path: Path, n: int) -> None:
+        archive = Archive(path, str(path))
+        self._n = n
+        self._what = f"the arrays data, indices, indptr, shape in '{path}'"
+        found = archive.read(("indptr", "shape"), whole=("indptr", "shape"))
+        shape = found["shape"].tolist()
+        if shape != [n, n]:
+            raise GcondError(f"'{path}' has shape {shape}, and feats.npy has {n} rows: both must agree")
+        self._indptr = found["indptr"].long().numpy()
+        self._indices = ArrayStream(path, "indices")
+        self.nnz = self._indices.size
+        fits = (
+            self._indptr.shape == (n + 1,)
+            and len(self._indices.shape) == 1
+            and self._indices.dtype.kind in "iu"
+            and self._indptr[0] == 0
+            and self._indptr[-1] == self.nnz
+            and bool((np.diff(self._indptr) >= 0).all())
+        )
+        if not fits:
+            raise self._unfit()
+
+    def edges(self) -> Iterator[Tensor]:
+        """int64 [2, k]."""
+        start = 0
+        for block in self._indices.numbers():
+            if len(block) and (int(block.min()) < 0 or int(block.max()) >= self._n):
+                raise self._unfit()
+            stop = start + len(block)
+            first, beyond = np.searchsorted(self._indptr, (start, stop - 1), side="right")
+            rows = np.arange(first - 1, beyond)
+            inside = np.minimum(self._indptr[rows + 1], stop) - np.maximum(self._indptr[rows], start)
+            source = np.repeat(rows, inside)
+            yield torch.from_numpy(np.stack([source, block.astype(np.int64)]))
+            start = stop
+
+    def _unfit(self) -> GcondError:
+        return GcondError(f"{self._what} do not fit together as a {self._n} by {self._n} matrix")
 
 
 def _classes(path: Path, n: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ from gcond.graph import Setting
 from gcond.graph.feature_kinds import FeatureChoice
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from gcond.data.splits import Split
     from gcond.graph import SourceGraph
     from gcond.graph.features import FeatureTransform
@@ -28,6 +31,20 @@ class Request:
     """Of the split where the source has none, and of the graph where it is made up."""
     features: FeatureChoice | FeatureTransform | None = None
     """The transform of the features; ``None`` takes the source's own."""
+    labelled: bool = True
+    """Whether there must be labels, and training nodes of every class: prediction alone does without."""
+    memory: int | None = None
+    """Bytes that the process may hold; a packed store that would take more stays on disk."""
+    treat: Callable[[SourceGraph, FeatureChoice, Matrix | None], SourceGraph] | None = None
+    """What is done with a graph, the source's own transform and its raw features instead of transforming them."""
+
+    def drawn_split(self, y: Tensor, class_names: tuple[str, ...] = ()) -> Split:
+        """The split of a graph that brings none; without parts where labels are not needed, and are too few for one."""
+        from gcond.data.splits import no_split, per_class, splittable
+
+        if self.labelled or splittable(y):
+            return per_class(y, self.seed, class_names)
+        return no_split()
 
     def build(
         self,
@@ -59,6 +76,9 @@ class Request:
             val=split.val,
             test=split.test,
             notes=(split.note, *notes),
+            labelled=self.labelled,
             **graph,
         )
+        if self.treat is not None:
+            return self.treat(built, usual, raw)
         return treated(built, self.features or usual, raw)

@@ -14,8 +14,10 @@ from torch import Tensor
 
 from gcond.data.arrays import tensor, whole_numbers
 from gcond.data.size_check import require_memory
+from gcond.data.splits import Split
 from gcond.errors import GcondError
 from gcond.graph import validation as checks
+from gcond.graph.source_graph import PARTS
 from gcond.linalg.sparse import SparseMatrix
 
 
@@ -39,6 +41,11 @@ class Archive:
     def __contains__(self, key: str) -> bool:
         return key in self._sizes
 
+    @property
+    def names(self) -> list[str]:
+        """All arrays that it has."""
+        return sorted(self._sizes)
+
     def label(self, key: str) -> str:
         """The name of one of its arrays in messages."""
         return f"'{key}' in '{self.name}'"
@@ -48,7 +55,8 @@ class Archive:
         if missing := [key for key in keys if key not in self]:
             raise GcondError(
                 f"'{self.name}' has no array '{missing[0]}' (it has {', '.join(sorted(self._sizes)[:12]) or 'none'}): "
-                "the gnn-benchmark layout is adj_data, adj_indices, adj_indptr, adj_shape, the same with attr_, labels"
+                "the gnn-benchmark layout is adj_data, adj_indices, adj_indptr, adj_shape, the same with attr_, "
+                "labels; PyG's names are x, y, edge_index"
             )
         require_memory(2 * sum(self._sizes[key] for key in keys), f"'{self.name}'")
         try:
@@ -96,3 +104,14 @@ class Archive:
 def edges_of(matrix: SparseMatrix) -> Tensor:
     """int [2, E]: row i of the matrix lists the targets of node i."""
     return torch.stack([matrix.row_index.to(matrix.indices.dtype), matrix.indices])
+
+
+def own_split(archive: Archive) -> Split | None:
+    """The split that the file brings: ``train_mask``, ``val_mask`` and ``test_mask``, or the same without ``_mask``."""
+    names = {part: next((key for key in (f"{part}_mask", part) if key in archive), None) for part in PARTS}
+    if not any(names.values()):
+        return None
+    if absent := [part for part, key in names.items() if key is None]:
+        raise GcondError(f"'{archive.name}' has a split without '{absent[0]}_mask': give all three parts or none")
+    train, val, test = (archive.tensor(key) for key in names.values() if key)
+    return Split(train, val, test, "the split is the file's own")

@@ -24,6 +24,22 @@ class Split:
     note: str
 
 
+FEWEST = 3
+"""Labelled nodes of a class that can be split: one for each part."""
+
+
+def splittable(y: Tensor) -> bool:
+    """Whether :func:`per_class` has nodes of some class, and enough of each."""
+    counts = torch.bincount(y[y >= 0])
+    return len(counts) > 0 and int(counts.min()) >= FEWEST
+
+
+def no_split() -> Split:
+    """The split of a graph that is only to be predicted for: no node is in any part."""
+    nobody = torch.empty(0, dtype=torch.long)
+    return Split(nobody, nobody, nobody, "there are too few labels for a split, so no node is in any part")
+
+
 def per_class(y: Tensor, seed: int, class_names: tuple[str, ...] = ()) -> Split:
     """20 training and 30 validation nodes of every class at random, all other labelled nodes for testing.
 
@@ -36,11 +52,11 @@ def per_class(y: Tensor, seed: int, class_names: tuple[str, ...] = ()) -> Split:
     for label in range(int(y.max()) + 1 if len(y) else 0):
         members = (y == label).nonzero().squeeze(1)
         n = len(members)
-        if n < 3:
+        if n < FEWEST:
             who = f"'{class_names[label]}'" if class_names else str(label)
             raise GcondError(
-                f"class {who} has {n} labelled {'node' if n == 1 else 'nodes'}, and a split needs 3 of every class: "
-                "label more nodes, or give the split yourself"
+                f"class {who} has {n} labelled {'node' if n == 1 else 'nodes'}, and a split needs {FEWEST} of every "
+                "class: label more nodes, or give the split yourself"
             )
         small += n <= TRAIN + VAL
         train = TRAIN if n > TRAIN + VAL else max(1, n * 2 // 5)

@@ -20,6 +20,9 @@ from torch import Tensor
 from gcond.graph.feature_kinds import FeatureKind
 from gcond.graph.features import FeatureTransform, fit_transform, has_negative
 from gcond.graph.labelled_view import LabelledView
+from gcond.graph.stored_features import StoredFeatures
+from gcond.graph.stored_transform import any_negative, fit_stored
+from gcond.graph.streamed_operator import StreamedOperator
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Matrix, SparseMatrix, take_rows
 from gcond.runtime.seeds import generator
@@ -54,7 +57,7 @@ class Choice:
     """One sentence for the graph's notes."""
 
 
-def choose_transform(graph: SourceGraph, raw: Matrix) -> Choice:
+def choose_transform(graph: SourceGraph, raw: Matrix | StoredFeatures) -> Choice:
     """The transform of ``raw``, the features of ``graph`` as they came, on which a network validates best.
 
     The features stay as they are unless another transform is better by more than chance would have it: whoever
@@ -70,13 +73,12 @@ def choose_transform(graph: SourceGraph, raw: Matrix) -> Choice:
         return _choose(graph, raw)
 
 
-def _choose(graph: SourceGraph, raw: Matrix) -> Choice:
+def _choose(graph: SourceGraph, raw: Matrix | StoredFeatures) -> Choice:
     train, val = (_Rows.of(graph.view(part), raw) for part in ("train", "val"))
-    seen = None if graph.setting == "transductive" else graph.train_mask.nonzero().squeeze(1)
     right: dict[FeatureKind, Tensor] = {}
     found: dict[FeatureKind, FeatureTransform] = {}
     for kind in candidates(raw):
-        found[kind] = fit_transform(kind, raw, seen=seen, train=graph.train_mask)
+        found[kind] = fitted(kind, graph, raw)
         if kind == "unit-columns" and set(found[kind].scale) == {1.0}:
             continue  # words that are there or not: it would do nothing
         right[kind] = judge(
@@ -87,15 +89,27 @@ def _choose(graph: SourceGraph, raw: Matrix) -> Choice:
     return Choice(found[chosen], _sentence(chosen, right))
 
 
-def candidates(raw: Matrix) -> tuple[FeatureKind, ...]:
+def fitted(kind: FeatureKind, graph: SourceGraph, raw: Matrix | StoredFeatures) -> FeatureTransform:
+    """The transform ``kind`` of ``raw``, the features of ``graph`` as they came, by what training may see."""
+    if isinstance(raw, StoredFeatures):
+        return fit_stored(kind, raw, graph.train_mask)
+    seen = None if graph.setting == "transductive" else graph.train_mask.nonzero().squeeze(1)
+    return fit_transform(kind, raw, seen=seen, train=graph.train_mask)
+
+
+def candidates(raw: Matrix | StoredFeatures) -> tuple[FeatureKind, ...]:
     """The transforms that could suit such features, the features as they are first.
 
     One that cannot be applied to some node is no candidate, whichever part that node is in.
     """
     kinds: list[FeatureKind] = ["none", "row-normalise", "unit-rows", "unit-columns"]
-    if not has_negative(raw):
+    if isinstance(raw, StoredFeatures):
+        negative, sparse = any_negative(raw), raw.is_sparse
+    else:
+        negative, sparse = has_negative(raw), isinstance(raw, SparseMatrix)
+    if not negative:
         kinds.append("tf-idf")
-    if not isinstance(raw, SparseMatrix) or raw.shape[0] * raw.shape[1] <= DENSE_ENTRIES:
+    if not sparse or raw.shape[0] * raw.shape[1] <= DENSE_ENTRIES:
         kinds.append("standardise")
     return tuple(kinds)
 
@@ -163,18 +177,19 @@ class _Rows:
     """[r, d]: features of these."""
 
     @classmethod
-    def of(cls, view: LabelledView, raw: Matrix) -> _Rows:
+    def of(cls, view: LabelledView, raw: Matrix | StoredFeatures) -> _Rows:
         """As many labelled rows as the limits allow."""
-        adjacency = view.inputs.gcn
-        assert isinstance(adjacency, SparseMatrix)
-        whole, width = adjacency.to_scipy(), raw.shape[1]
+        adjacency, width = view.inputs.gcn, raw.shape[1]
+        assert isinstance(adjacency, SparseMatrix | StreamedOperator)
         for most in ROWS:
             chosen = _spread(view.y, most)
-            last, neighbours = _occupied(whole[view.nodes[chosen].numpy()])
-            first, reached = _occupied(whole[neighbours])
+            last, neighbours = _occupied(adjacency.rows(view.nodes[chosen]).to_scipy())
+            first, reached = _occupied(adjacency.rows(torch.from_numpy(neighbours)).to_scipy())
             if max(first.nnz, last.nnz) * width <= PRODUCTS:
                 break
-        return cls(view.y[chosen], last, first, take_rows(raw, view.source_index[torch.from_numpy(reached)]))
+        nodes = view.source_index[torch.from_numpy(reached)]
+        read = raw.raw_matrix(nodes) if isinstance(raw, StoredFeatures) else take_rows(raw, nodes)
+        return cls(view.y[chosen], last, first, read)
 
     def propagated(self, transform: FeatureTransform) -> Tensor:
         """float32 [m, d]: labelled rows of Â²X, with X as ``transform`` makes it."""

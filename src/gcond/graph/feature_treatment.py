@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from gcond.errors import GcondError
-from gcond.graph.feature_choice import choose_transform
+from gcond.graph.feature_choice import choose_transform, fitted
 from gcond.graph.feature_kinds import FeatureChoice
-from gcond.graph.features import FeatureTransform, compact, fit_transform
+from gcond.graph.features import FeatureTransform, compact
 from gcond.graph.source_graph import SourceGraph
+from gcond.graph.stored_graph import StoredGraph
 from gcond.graph.structural_features import structural_features
 from gcond.linalg.sparse import Matrix
 
@@ -21,20 +22,37 @@ def treated(graph: SourceGraph, asked: FeatureChoice | FeatureTransform, raw: Ma
     """
     kind = asked.kind if isinstance(asked, FeatureTransform) else asked
     if kind == "structural":
+        if isinstance(graph, StoredGraph):
+            raise GcondError(
+                f"structural features need the edges of '{graph.name}' in memory, and they are streamed from its "
+                "store: use more memory, or the features that it has"
+            )
         return _with_structure(graph, asked if isinstance(asked, FeatureTransform) else None)
     has = graph.transform.kind
     if asked in (graph.transform, has) or (has == "structural" and kind in ("auto", "none")):
         return graph
     if has != "none":
         raise GcondError(_refusal(graph, kind))
+    if isinstance(graph, StoredGraph):
+        return _treated_as_read(graph, asked)
     raw = graph.x if raw is None else raw
     if kind == "auto":
         choice = choose_transform(graph, raw)
         return _transformed(graph, choice.transform, raw, (choice.note,))
     if isinstance(asked, FeatureTransform):
         return _transformed(graph, asked, raw)
-    seen = None if graph.setting == "transductive" else graph.train_mask.nonzero().squeeze(1)
-    return _transformed(graph, fit_transform(kind, raw, seen=seen, train=graph.train_mask), raw)
+    return _transformed(graph, fitted(kind, graph, raw), raw)
+
+
+def _treated_as_read(graph: StoredGraph, asked: FeatureChoice | FeatureTransform) -> StoredGraph:
+    """A graph that stays on disk, with features that are transformed whenever they are read."""
+    if isinstance(asked, FeatureTransform):
+        return graph.with_transform(asked)
+    if asked == "auto":
+        choice = choose_transform(graph, graph.stored)
+        return graph.with_transform(choice.transform, (choice.note,))
+    assert asked != "structural"
+    return graph.with_transform(fitted(asked, graph, graph.stored))
 
 
 def _refusal(graph: SourceGraph, kind: str) -> str:

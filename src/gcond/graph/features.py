@@ -72,7 +72,7 @@ class FeatureTransform:
         if self.kind == "unit-columns":
             return _scale_columns(x, 1 / self._statistics("scale", x, torch.float64))
         if self.kind == "tf-idf":
-            _refuse_negative(x)
+            refuse_negative(x)
             occurrences = self._statistics("occurrences", x, torch.float64)
             return _unit_rows(_scale_columns(x, ((1 + self.rows) / (1 + occurrences)).log() + 1))
         raise GcondError(
@@ -100,9 +100,9 @@ def fit_transform(kind: FeatureKind, x: Matrix, *, seen: Tensor | None, train: T
         scale = column_scales(x if seen is None else take_rows(x, seen))
         return FeatureTransform("unit-columns", scale=tuple(scale.tolist()))
     if kind == "tf-idf":
-        _refuse_negative(x)
+        refuse_negative(x)
         rows = x if seen is None else take_rows(x, seen)
-        return FeatureTransform("tf-idf", occurrences=tuple(_occurrences(rows).tolist()), rows=rows.shape[0])
+        return FeatureTransform("tf-idf", occurrences=tuple(occurrences(rows).tolist()), rows=rows.shape[0])
     if kind in ("none", "row-normalise", "unit-rows"):
         return FeatureTransform(kind)
     raise GcondError(f"unknown feature transform '{kind}'{suggest(kind, KINDS)}: choose one of {_listed()}")
@@ -112,7 +112,12 @@ def standardise(x: Matrix, train: Tensor) -> FeatureTransform:
     """Zero mean and unit variance by the statistics of the training nodes only, as scikit-learn's scaler."""
     moments = [(block.mean(0), block.std(0, unbiased=False)) for block in _double_blocks(x, train)]
     mean, std = (torch.cat(parts) for parts in zip(*moments, strict=True))
-    std[std <= torch.clamp(CONSTANT * mean.abs(), min=TINY)] = 1.0
+    return scaler_of(mean, std)
+
+
+def scaler_of(mean: Tensor, std: Tensor) -> FeatureTransform:
+    """The transform ``standardise`` with these statistics, float64 [d]; a column that is constant stays at its mean."""
+    std = torch.where(std <= torch.clamp(CONSTANT * mean.abs(), min=TINY), 1.0, std)
     return FeatureTransform("standardise", tuple(mean.tolist()), tuple(std.tolist()))
 
 
@@ -121,12 +126,20 @@ def column_scales(x: Matrix) -> Tensor:
 
     Words that are there or not have 1 and stay what they are.
     """
+    return column_scales_of(squares(x), occurrences(x))
+
+
+def squares(x: Matrix) -> Tensor:
+    """The sum of squares of each column: float64 [d]."""
     if isinstance(x, SparseMatrix):
-        squares = torch.zeros(x.shape[1], dtype=torch.float64)
-        squares.index_add_(0, x.indices.long(), x.values.double().square())
-    else:
-        squares = torch.cat([columns.double().square().sum(0) for columns in x.split(64, dim=1)])
-    scale = (squares / _occurrences(x).clamp(min=1)).sqrt()
+        total = torch.zeros(x.shape[1], dtype=torch.float64)
+        return total.index_add_(0, x.indices.long(), x.values.double().square())
+    return torch.cat([columns.double().square().sum(0) for columns in x.split(64, dim=1)])
+
+
+def column_scales_of(total: Tensor, count: Tensor) -> Tensor:
+    """:func:`column_scales` of columns with ``total`` sums of squares over ``count`` entries that are not zero."""
+    scale = (total / count.clamp(min=1)).sqrt()
     scale[scale < TINY] = 1.0
     return scale
 
@@ -163,7 +176,7 @@ def _double_blocks(x: Matrix, rows: Tensor, width: int = 64) -> Iterator[Tensor]
             yield columns[rows].double()
 
 
-def _occurrences(x: Matrix) -> Tensor:
+def occurrences(x: Matrix) -> Tensor:
     """In how many rows each column is not zero: int64 [d]."""
     if isinstance(x, SparseMatrix):
         return torch.bincount(x.indices[x.values != 0], minlength=x.shape[1])
@@ -200,7 +213,7 @@ def _scale_columns(x: Matrix, scale: Tensor) -> Matrix:
     return torch.cat([(x[:, at : at + 64] * scale[at : at + 64]).float() for at in range(0, x.shape[1], 64)], dim=1)
 
 
-def _refuse_negative(x: Matrix) -> None:
+def refuse_negative(x: Matrix) -> None:
     if has_negative(x):
         raise GcondError(
             "tf-idf weighs counts, and some features are negative: choose standardise or unit-rows instead"

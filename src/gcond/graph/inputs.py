@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
 from gcond.linalg.edge_products import Pattern
+from gcond.linalg.random_projection import projected_features
 from gcond.linalg.sparse import (
     Adjacency,
     Identity,
@@ -21,6 +22,10 @@ from gcond.linalg.sparse import (
     mean_normalise,
     scaled_laplacian,
 )
+from gcond.linalg.tall import Columns, Tall
+
+if TYPE_CHECKING:
+    from gcond.graph.column_work import ColumnWork
 
 Form = Literal["gcn", "mean", "laplacian"]
 T = TypeVar("T")
@@ -54,6 +59,18 @@ class Inputs:
     def num_features(self) -> int:
         return self.x.shape[1]
 
+    @property
+    def feature_entries(self) -> int:
+        """Numbers that the features hold: all of dense ones, those that are not 0 of sparse ones."""
+        return self.x.nnz if isinstance(self.x, SparseMatrix) else self.x.numel()
+
+    @property
+    def edge_entries(self) -> int:
+        """Entries that the adjacency holds, none of the identity."""
+        if isinstance(self.adjacency, Identity):
+            return 0
+        return self.adjacency.numel() if isinstance(self.adjacency, Tensor) else self.adjacency.nnz
+
     @cached_property
     def gcn(self) -> Adjacency:
         """``Â = D^-½ (A + I) D^-½``."""
@@ -85,6 +102,34 @@ class Inputs:
         if key not in self._propagated:
             self._propagated[key] = self._propagate(form, hops)
         return self._propagated[key]
+
+    def spread(self, base: Tensor | Columns, work: ColumnWork, form: Form = "gcn") -> Tall:
+        """What ``work`` makes of ``base`` [n, k], products with the adjacency form S: a tall matrix, or some rows."""
+        assert isinstance(base, Tensor)
+        return work(getattr(self, form), base)
+
+    def folded(self, stream: torch.Generator, *, labelled: int = 0) -> Tensor | Columns:
+        """The features, dense, or folded where they are too many (:mod:`gcond.linalg.random_projection`)."""
+        return projected_features(self.x, stream, labelled=labelled)
+
+    def by_columns(self, tall: Tall) -> Tensor | Columns:
+        """``tall`` in a form that can be gone through by columns."""
+        assert isinstance(tall, Tensor)
+        return tall
+
+    def around(self, nodes: Tensor, reach: int, precomputed: int = 0) -> tuple[Inputs, Tensor]:
+        """No more of the graph than outputs of ``nodes`` that look ``reach`` edges away depend on, and its rows.
+
+        ``precomputed`` of these hops are taken on the features alone, which the rows kept bring along. The rows are
+        int64, sorted; it is all of the graph where less would not be worth a copy.
+        """
+        from gcond.graph.neighbourhood import Neighbourhood, within
+
+        everyone = torch.arange(self.num_nodes, device=nodes.device)
+        if not isinstance(self.adjacency, SparseMatrix):
+            return self, everyone
+        rows = within(self.adjacency, nodes, reach - precomputed)
+        return (self, everyone) if len(rows) > 0.9 * self.num_nodes else (Neighbourhood(self, rows), rows)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of ``make``, made at the first call with ``key`` and kept; it must depend on the inputs alone."""

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from gcond.graph.inputs import Chain, Form, Inputs
-from gcond.graph.neighbourhood import Neighbourhood, within
-from gcond.linalg.sparse import SparseMatrix, dense
+from gcond.linalg.sparse import dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +32,9 @@ class LabelledView:
 
         ``precomputed`` of these hops are taken on the features alone, which the rows kept bring along.
         """
-        adjacency = self.inputs.adjacency
-        if not isinstance(adjacency, SparseMatrix):
+        inputs, rows = self.inputs.around(self.nodes, reach, precomputed)
+        if inputs is self.inputs:
             return self
-        rows = within(adjacency, self.nodes, reach - precomputed)
-        if len(rows) > 0.9 * self.inputs.num_nodes:  # not worth a copy
-            return self
-        inputs = Neighbourhood(self.inputs, rows)
         return LabelledView(inputs, torch.searchsorted(rows, self.nodes), self.y, self.source_index[rows.cpu()])
 
     def propagated(self, hops: int, form: Form = "gcn") -> Tensor:

@@ -17,15 +17,15 @@ from torch import Tensor
 
 from gcond.errors import GcondError
 from gcond.graph.source_graph import SourceGraph
+from gcond.graph.stored_graph import StoredGraph
 from gcond.linalg.sparse import SparseMatrix, gcn_normalise
+from gcond.linalg.tall import RowFile
 from gcond.runtime.files import atomic_path, check_writable
-from gcond.runtime.memory import available_bytes, hand_back, held_bytes, parse_bytes
+from gcond.runtime.memory import SAFE_SHARE, available_bytes, hand_back, held_bytes, parse_bytes
 from gcond.runtime.threads import SPARSE, check_threads, threads_for
 
 Features: TypeAlias = Tensor | SparseMatrix | np.ndarray
 
-# Without a limit, what may be taken of the memory that is free: the rest is left to other programs.
-SAFE_SHARE = 0.75
 # Room for what is not counted one by one: code paged in at first use, buffers, small temporaries.
 SLACK = 24 * 10**6
 # A memory-mapped X is read this many bytes at a time, and each piece is let go of before the next.
@@ -74,6 +74,8 @@ def propagate(
     The numbers are the same for every k and for every number of ``threads``, which is as many as the product deserves
     if not given: each row is added up by one of them. ``on_block(done, total)`` is called after each block.
     """
+    if isinstance(graph, StoredGraph):
+        return _from_store(graph, x, hops, out)
     adjacency, x = _operands(graph, x)
     if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
         raise GcondError(f"hops={hops!r} is not usable: it must be a whole number, 0 or more")
@@ -162,6 +164,23 @@ class _Need:
             middle = (low + high) // 2
             low, high = (middle, high) if self.bytes_for(middle) <= limit else (low, middle)
         return low - low % VECTOR if low > VECTOR else low
+
+
+def _from_store(graph: StoredGraph, x: Features | None, hops: int, out: str | Path | None) -> Tensor:
+    """The same of a graph on disk, within its own limit; the file that its store keeps, or a copy of it."""
+    if x is not None:
+        raise GcondError("a source graph brings its own features: give x with an adjacency only")
+    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
+        raise GcondError(f"hops={hops!r} is not usable on a graph in its store: it must be a whole number, 1 or more")
+    if out is not None:
+        check_writable(out)
+    kept = graph.inputs.kept("gcn", hops)
+    assert isinstance(kept, RowFile)
+    if out is not None:
+        _check_disk(Path(out), kept.nbytes, named=True)
+        with atomic_path(out) as temporary:
+            shutil.copyfile(kept.path, temporary)
+    return torch.from_numpy(np.load(kept.path if out is None else out, mmap_mode="c"))
 
 
 def _operands(graph: SourceGraph | SparseMatrix, x: Features | None) -> tuple[SparseMatrix, Features]:

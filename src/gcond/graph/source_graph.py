@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +18,11 @@ from gcond.graph.features import FeatureTransform, compact
 from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
 from gcond.graph.learning_setting import SETTINGS, Setting
+from gcond.graph.node_ids import NodeIds
 from gcond.graph.statistics import Statistics, density, edge_homophily
 from gcond.graph.structural_features import structural_features
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
+from gcond.runtime import notebook
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ class SourceGraph:
     """Things that were cleaned up or decided on entry, one sentence for each."""
     listed_edges: int | None = None
     """Edges as the raw file lists them, an undirected pair once; tables in papers count these."""
+    ids: NodeIds | None = None
+    """The names that the nodes have in the person's own table, if any: no part of the fingerprint."""
 
     @classmethod
     def build(
@@ -79,6 +83,8 @@ class SourceGraph:
         transform: FeatureTransform | None = None,
         notes: tuple[str, ...] = (),
         listed_edges: int | None = None,
+        ids: NodeIds | Sequence[str] | Sequence[int] | None = None,
+        labelled: bool = True,
         copy: bool = True,
     ) -> SourceGraph:
         """Validate raw tensors and build the graph.
@@ -86,15 +92,17 @@ class SourceGraph:
         ``edge_index`` is int [2, E], sources above targets as in PyG; ``train``, ``val`` and ``test``
         are boolean masks [N] or node ids. Self-loops and duplicates are dropped, and a one-way edge
         gets its reverse unless ``directed``; each such repair is said in ``notes``. Without features (``x`` is None)
-        the graph gets structural ones. The graph is a copy that later changes to the tensors do not reach; without
-        ``copy`` the caller hands ``x`` over, which may be most of the memory.
+        the graph gets structural ones. ``ids`` are the nodes' own names. Without ``labelled`` no label and no training
+        node is needed, which is enough to predict for, and for nothing else. The graph is a copy that later changes to
+        the tensors do not reach; without ``copy`` the caller hands ``x`` over, which may be most of the memory.
         """
         if setting not in SETTINGS:
             raise GcondError(f"unknown setting '{setting}': choose transductive or inductive")
         x = checks.features(x, copy=copy) if x is not None else None
         n = x.shape[0] if x is not None else len(checks.class_ids(y))
-        labels, classes = checks.labels(y, n, num_classes, class_names)
-        parts = checks.masks({"train": train, "val": val, "test": test}, labels, classes, class_names)
+        labels, classes = checks.labels(y, n, num_classes, class_names, needed=labelled)
+        given = {"train": train, "val": val, "test": test}
+        parts = checks.masks(given, labels, classes, class_names, needed=labelled)
         masks: dict[str, Any] = {f"{part}_mask": mask for part, mask in parts.items()}
         adjacency, repairs = checks.adjacency(edge_index, edge_weight, n, directed=directed)
         if x is None:
@@ -112,6 +120,7 @@ class SourceGraph:
             transform=transform or FeatureTransform(),
             notes=(*notes, *repairs),
             listed_edges=listed_edges,
+            ids=NodeIds.of(ids, n) if ids is not None else None,
             **masks,
         )
 
@@ -125,20 +134,24 @@ class SourceGraph:
             raise GcondError(f"the PyG Data has no {', '.join(missing)}: it needs edge_index, y and the three masks")
         parts = {part: data[f"{part}_mask"] for part in PARTS}
         weight = data.get("edge_weight")
+        if names := data.get("class_names"):
+            options.setdefault("class_names", tuple(map(str, names)))
         return cls.build(
             name=name, x=data.get("x"), edge_index=data.edge_index, edge_weight=weight, y=data.y, **parts, **options
         )
 
     def to_pyg(self) -> Data:
-        """A PyG ``Data`` with dense features, both directions of every edge and the masks."""
+        """A PyG ``Data`` with dense features, both directions of every edge, the masks and the names of the classes."""
         from torch_geometric.data import Data
 
+        named: dict[str, Any] = {"class_names": list(self.class_names)} if self.class_names else {}
         return Data(
             x=dense(self.x).clone(),
             edge_index=self.adjacency.edge_index,
             edge_weight=self.adjacency.values.clone(),
             y=self.y.clone(),
             **{f"{part}_mask": self.mask(part).clone() for part in PARTS},
+            **named,
         )
 
     def __repr__(self) -> str:
@@ -146,6 +159,23 @@ class SourceGraph:
         return (
             f"SourceGraph('{self.name}', {self.num_nodes} nodes, {self.num_edges} edges, {self.num_features} features, "
             f"{self.num_classes} classes, train/val/test {parts}, {self.setting})"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return notebook.facts(
+            f"Source graph {self.name}",
+            {
+                "nodes": f"{self.num_nodes:,}",
+                "edges": f"{self.num_edges:,}, {'directed' if self.directed else 'undirected'}",
+                "features": f"{self.num_features:,}"
+                + (f", {self.transform.kind}" if self.transform.kind != "none" else ""),
+                "classes": f"{self.num_classes:,}" + (f": {_few(self.class_names)}" if self.class_names else ""),
+                "split": ", ".join(f"{int(self.mask(part).sum()):,} {part}" for part in PARTS),
+                "unlabelled": f"{unlabelled:,}" if (unlabelled := int((self.y < 0).sum())) else "",
+                "setting": self.setting,
+                "notes": "\n".join(self.notes),
+            },
         )
 
     @property
@@ -181,6 +211,7 @@ class SourceGraph:
             val_mask=~everyone,
             test_mask=~everyone,
             listed_edges=None,
+            ids=self.ids.take(index) if self.ids is not None else None,
         )
 
     def mask(self, part: Part) -> Tensor:
@@ -204,13 +235,14 @@ class SourceGraph:
     @cached_property
     def _views(self) -> dict[Part, LabelledView]:
         if self.setting == "inductive":
-            return {part: self._induced_view(self.mask(part)) for part in PARTS}
+            return {part: self.induced_view(self.mask(part)) for part in PARTS}
         inputs = Inputs(self.x, self.adjacency)
         everyone = torch.arange(self.num_nodes)
         index = {part: self.mask(part).nonzero().squeeze(1) for part in PARTS}
         return {part: LabelledView(inputs, index[part], self.y[index[part]], everyone) for part in PARTS}
 
-    def _induced_view(self, mask: Tensor) -> LabelledView:
+    def induced_view(self, mask: Tensor) -> LabelledView:
+        """The graph induced by the nodes of a boolean ``mask`` [N] alone, with their labels."""
         index = mask.nonzero().squeeze(1)
         # The form of the features follows from these nodes alone, as everything else here does.
         inputs = Inputs(compact(take_rows(self.x, index)), self.adjacency.submatrix(index))
@@ -268,11 +300,11 @@ class SourceGraph:
             "transform": self.transform.to_json(),
             **{key: getattr(self, key) for key in _WRITTEN},
         }
-        write_tensors(path, self._tensors(), metadata)
+        write_tensors(path, self._tensors() | (self.ids.tensors() if self.ids is not None else {}), metadata)
 
     @classmethod
-    def load(cls, path: str | Path) -> SourceGraph:
-        """Read what :meth:`save` wrote, validating it as any other input."""
+    def load(cls, path: str | Path, *, labelled: bool = True) -> SourceGraph:
+        """Read what :meth:`save` wrote, validating it as any other input; ``labelled`` as for :meth:`build`."""
         tensors, metadata = read_tensors(path)
         if metadata.get("kind") != "source":
             raise GcondError(f"'{path}' holds a {metadata.get('kind')} graph, and a source graph is needed here")
@@ -286,6 +318,8 @@ class SourceGraph:
                 edge_weight=adjacency.values,
                 y=tensors["y"],
                 transform=FeatureTransform.from_json(metadata["transform"]),
+                ids=NodeIds.from_tensors(tensors, shape[0]),
+                labelled=labelled,
                 copy=False,
                 **parts,
                 **{key: metadata[key] for key in _WRITTEN},
@@ -296,6 +330,10 @@ class SourceGraph:
             raise GcondError(f"'{path}' is not a usable source graph: {error}") from None
         except (TypeError, ValueError, IndexError, AttributeError, OverflowError, RuntimeError):
             raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
+
+
+def _few(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
 
 
 def _pack(name: str, matrix: SparseMatrix) -> dict[str, Tensor]:

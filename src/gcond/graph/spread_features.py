@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Generator, Tensor
 
+from gcond.graph.column_work import Hops
 from gcond.graph.inputs import Inputs
-from gcond.linalg.equal_groups import equal_groups
-from gcond.linalg.random_projection import projected_features
+from gcond.linalg.equal_groups import EqualGroups, equal_groups
 from gcond.linalg.sparse import transposed
+from gcond.linalg.tall import Tall, map_rows, row_blocks
 from gcond.runtime.seeds import generator
 
 BLOCK = 8_000_000
 """Numbers of a block of columns: 32 MB, of which a product holds two or three."""
+
+
+MOST_GROUPED = 128_000_000
+"""Numbers in the rows that groups are found by, at most: 512 MB. Of more rows, some of each class find the groups, and
+the others fall into them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,17 +33,15 @@ class SpreadFeatures:
 
     inputs: Inputs
     hops: int
-    points: Tensor
+    points: Tall
     """float32 [N, w] on the CPU: ``Â^hops X``, or ``Â^hops X R`` where its columns had to be folded."""
 
     @classmethod
     @torch.no_grad()
     def of(cls, inputs: Inputs, hops: int, seed: int) -> SpreadFeatures:
         """``Â^hops X``, folded where it is too large (:func:`gcond.linalg.random_projection.projected_features`)."""
-        points = projected_features(inputs.x, generator(seed, "folding features"))
-        for _ in range(hops):
-            points = inputs.gcn @ points
-        return cls(inputs, hops, points.cpu())
+        points = inputs.spread(inputs.folded(generator(seed, "folding features")), Hops(hops))
+        return cls(inputs, hops, points.cpu() if isinstance(points, Tensor) else points)
 
     def groups(self, classes: Tensor, quota: Tensor, seed: int) -> Tensor:
         """The group of every node: int64 [N], in order of class.
@@ -45,12 +50,30 @@ class SpreadFeatures:
         their points and not by their lengths, which on graphs mostly tell degrees.
         """
         stream = generator(seed, "groups")
-        group = torch.empty(len(classes), dtype=torch.long)
-        first = 0
-        for label, count in enumerate(quota.tolist()):
-            members = (classes == label).nonzero().squeeze(1)
-            group[members] = first + equal_groups(F.normalize(self.points[members]), count, stream)
-            first += count
+        most = max(2 * int(quota.max()), MOST_GROUPED // (self.points.shape[1] * len(quota)))
+        if len(classes) * self.points.shape[1] <= MOST_GROUPED:
+            most = len(classes)
+        members = [_some((classes == label).nonzero().squeeze(1), most, stream) for label in range(len(quota))]
+        # One look at the rows for all classes: in a file each would go through all of it.
+        rows = self.points if isinstance(self.points, Tensor) else self.points[torch.cat(members)]
+        group = torch.full((len(classes),), -1)
+        found, first, start = [], 0, 0
+        for own, count in zip(members, quota.tolist(), strict=True):
+            points = rows[own] if isinstance(self.points, Tensor) else rows[start : start + len(own)]
+            found.append(equal_groups(F.normalize(points), count, stream))
+            group[own] = first + found[-1].group
+            first, start = first + count, start + len(own)
+        return group if start == len(classes) else self._with_others(group, classes, quota, found)
+
+    def _with_others(self, group: Tensor, classes: Tensor, quota: Tensor, found: Sequence[EqualGroups]) -> Tensor:
+        """``group`` with the nodes that have none yet put into those that they fall into."""
+        first = (quota.cumsum(0) - quota).tolist()
+        for where, rows in row_blocks(self.points):
+            waiting = group[where] < 0
+            unit, block = F.normalize(rows), group[where]
+            for label in classes[where][waiting].unique().tolist():
+                own = (waiting & (classes[where] == label)).nonzero().squeeze(1)
+                block[own] = first[label] + found[label].of(unit[own])
         return group
 
     @torch.no_grad()
@@ -61,13 +84,12 @@ class SpreadFeatures:
         """
         if self.points.shape[1] == self.inputs.num_features:
             return group_means(self.points, group, nodes)
-        device = self.inputs.x.device
         weights = _mean_weights(group, nodes)
         back = transposed(self.inputs.gcn)
         means = torch.empty(nodes, self.inputs.num_features)
         width = max(1, BLOCK // len(group))
         for first in range(0, nodes, width):
-            columns = torch.from_numpy(weights[:, first : first + width].toarray()).to(device)
+            columns = torch.from_numpy(weights[:, first : first + width].toarray()).to(self.inputs.x.device)
             for _ in range(self.hops):
                 columns = back @ columns
             means[first : first + width] = (self.inputs.x.T @ columns).T.cpu()
@@ -81,21 +103,31 @@ class SpreadFeatures:
         """
         means = group_means(self.points, group, nodes)
         middle = means.mean(0)
-        own = group_means((self.points - middle).square().sum(1, keepdim=True), group, nodes).mean()
+        square = map_rows(self.points, 1, lambda rows, _: (rows - middle).square().sum(1, keepdim=True))
+        own = group_means(square, group, nodes).mean()
         between = (means - middle).square().sum(1).mean()
         return max(1.0, float((own / between).sqrt())) if float(between) > 0 else 1.0
 
 
-def group_means(rows: Tensor, group: Tensor, nodes: int) -> Tensor:
-    """The means of ``rows`` [N, w] over groups 0 to ``nodes`` - 1, none of them empty: float32 [n, w].
+def group_means(tall: Tall, group: Tensor, nodes: int) -> Tensor:
+    """The means of rows [N, w] over groups 0 to ``nodes`` - 1, none of them empty: float32 [n, w].
 
     Sums are in double precision: a group may have any number of members.
     """
-    size = torch.bincount(group, minlength=nodes)[:, None]
-    width = max(1, BLOCK // (2 * len(rows)))
-    blocks = (rows[:, first : first + width].double() for first in range(0, rows.shape[1], width))
-    sums = (torch.zeros(nodes, block.shape[1], dtype=torch.float64).index_add_(0, group, block) for block in blocks)
-    return torch.cat([(total / size).float() for total in sums], 1)
+    sums = torch.zeros(nodes, tall.shape[1], dtype=torch.float64)
+    for where, rows in row_blocks(tall):
+        width = max(1, BLOCK // (2 * len(rows)))
+        for first in range(0, rows.shape[1], width):
+            columns = slice(first, first + width)
+            sums[:, columns].index_add_(0, group[where], rows[:, columns].double())
+    return (sums / torch.bincount(group, minlength=nodes)[:, None]).float()
+
+
+def _some(members: Tensor, most: int, stream: Generator) -> Tensor:
+    """At most so many of them, drawn, in order."""
+    if len(members) <= most:
+        return members
+    return members[torch.randperm(len(members), generator=stream)[:most].sort().values]
 
 
 def _mean_weights(group: Tensor, nodes: int) -> scipy.sparse.csc_matrix:

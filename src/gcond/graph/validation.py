@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from torch import Tensor
 
 from gcond.errors import GcondError
 from gcond.linalg.sparse import Matrix, SparseMatrix
+
+MOST_CLASSES = 10**6
+"""Of graphs whose labels are not needed, and so not counted on: more are a mistake."""
 
 
 def features(x: Matrix, *, copy: bool = True) -> Matrix:
@@ -32,34 +36,51 @@ def features(x: Matrix, *, copy: bool = True) -> Matrix:
     if isinstance(x, SparseMatrix):
         indptr, indices = (_plain(part, part.dtype, copy=copy) for part in (x.indptr, x.indices))
         own = SparseMatrix.from_parts(indptr, indices, _plain(_real(x.values), torch.float32, copy=copy), x.shape)
-        _finite(own.values, "feature", lambda at: f"node {int(own.row_index[at])}, column {int(own.indices[at])}")
+        finite_features(own)
         return own
     dense = _plain(_real(x), torch.float32, copy=copy)
-    columns = x.shape[1]
-    _finite(dense.reshape(-1), "feature", lambda at: f"node {at // columns}, column {at % columns}")
+    finite_features(dense)
     return dense
 
 
-def labels(y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, ...]) -> tuple[Tensor, int]:
-    """int64 [N] in [-1, C), a copy, and C; -1 means unlabelled."""
+def finite_features(x: Matrix, first: int = 0) -> None:
+    """Refuse features that are infinite or not a number; ``first`` is the node of the first row."""
+    if isinstance(x, SparseMatrix):
+        _finite(x.values, "feature", lambda at: f"node {first + int(x.row_index[at])}, column {int(x.indices[at])}")
+        return
+    columns = x.shape[1]
+    _finite(x.reshape(-1), "feature", lambda at: f"node {first + at // columns}, column {at % columns}")
+
+
+def labels(
+    y: Tensor, n: int, num_classes: int | None, class_names: tuple[str, ...], *, needed: bool = True
+) -> tuple[Tensor, int]:
+    """int64 [N] in [-1, C), a copy, and C; -1 means unlabelled, which all may be where no label is ``needed``."""
     y = class_ids(y)
     if len(y) != n:
         raise GcondError(f"there are {len(y)} labels for {n} nodes: there must be one class id per node")
-    if (low := int(y.min())) < -1:
+    return y, class_count(int(y.min()), int(y.max()), n, num_classes, class_names, needed=needed)
+
+
+def class_count(
+    low: int, highest: int, n: int, num_classes: int | None, class_names: tuple[str, ...], *, needed: bool = True
+) -> int:
+    """C, for class ids of ``n`` nodes from ``low`` to ``highest``."""
+    if low < -1:
         raise GcondError(f"label {low} is out of range: class ids start at 0, and -1 means unlabelled")
-    highest = int(y.max())
-    if highest < 0:
+    if highest < 0 and needed:
         raise GcondError("no node is labelled: class ids start at 0")
-    classes = num_classes if num_classes is not None else (len(class_names) or highest + 1)
+    classes = num_classes if num_classes is not None else (len(class_names) or max(1, highest + 1))
     if highest >= classes:
         raise GcondError(f"label {highest} is out of range: there are {classes} classes, 0 to {classes - 1}")
-    if classes > n:  # before anything is counted by class: a stray label of 10¹² would take terabytes
+    # Before anything is counted by class: a stray label of 10¹² would take terabytes.
+    if classes > (n if needed else max(n, MOST_CLASSES)):
         raise GcondError(
             f"there are {classes} classes for {n} nodes: every class needs a node, so number them from 0 on"
         )
     if class_names and len(class_names) != classes:
         raise GcondError(f"there are {len(class_names)} class names for {classes} classes: give one name per class")
-    return y, classes
+    return classes
 
 
 def class_ids(y: Tensor) -> Tensor:
@@ -75,25 +96,42 @@ def class_ids(y: Tensor) -> Tensor:
     return _plain(y, torch.long)
 
 
-def masks(parts: Mapping[str, Tensor], y: Tensor, classes: int, class_names: tuple[str, ...]) -> dict[str, Tensor]:
-    """Boolean masks [N] that do not overlap, cover labelled nodes only, and train every class."""
+def masks(
+    parts: Mapping[str, Tensor], y: Tensor, classes: int, class_names: tuple[str, ...], *, needed: bool = True
+) -> dict[str, Tensor]:
+    """Boolean masks [N] that do not overlap, cover labelled nodes only and, where ``needed``, train every class."""
     found = {part: _mask(part, given, len(y)) for part, given in parts.items()}
     names = list(found)
     for i, first in enumerate(names):
         for second in names[i + 1 :]:
             if shared := int((found[first] & found[second]).sum()):
-                raise GcondError(f"{shared} nodes are both {first} and {second}: the masks must not overlap")
-    for part, mask in found.items():
-        if bare := int((mask & (y < 0)).sum()):
-            raise GcondError(f"{bare} {part} nodes have no label: unlabelled nodes are allowed outside the masks only")
-    if not found["train"].any():
+                raise overlap(shared, first, second)
+    bare = {part: int((mask & (y < 0)).sum()) for part, mask in found.items()}
+    refuse_bare(bare)
+    if needed:
+        every_class_trains(torch.bincount(y[found["train"]], minlength=classes), class_names)
+    return found
+
+
+def overlap(shared: int, first: str, second: str) -> GcondError:
+    return GcondError(f"{shared} nodes are both {first} and {second}: the masks must not overlap")
+
+
+def refuse_bare(bare: Mapping[str, int]) -> None:
+    """Refuse a split of which so many nodes of each part have no label."""
+    for part, count in bare.items():
+        if count:
+            raise GcondError(f"{count} {part} nodes have no label: unlabelled nodes are allowed outside the masks only")
+
+
+def every_class_trains(counts: Tensor, class_names: tuple[str, ...]) -> None:
+    """Refuse a split with so many training nodes of each class."""
+    if not counts.any():
         raise GcondError("there is no training node: the train mask is empty")
-    counts = torch.bincount(y[found["train"]], minlength=classes)
     if empty := (counts == 0).nonzero().flatten().tolist():
         shown = ", ".join(f"'{class_names[c]}'" if class_names else str(c) for c in empty[:5])
         more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
         raise GcondError(f"no training node of class {shown}{more}: every class needs at least one")
-    return found
 
 
 def adjacency(
@@ -101,34 +139,51 @@ def adjacency(
 ) -> tuple[SparseMatrix, tuple[str, ...]]:
     """The cleaned adjacency (row = target, column = source) and a sentence for each repair."""
     source, target, weight = _edges(edge_index, edge_weight, n)
-    repairs = []
-
     loops = source == target
-    if dropped := int(loops.sum()):
-        repairs.append(f"{_count(dropped, 'self-loop')} {_were(dropped)} dropped")
-    if empty := int((weight == 0).sum()):
-        repairs.append(f"{_count(empty, 'edge')} of weight 0 {_were(empty)} dropped")
-    if dropped or empty:
+    repairs = Repairs(loops=int(loops.sum()), empty=int((weight == 0).sum()))
+    if repairs.loops or repairs.empty:
         keep = ~loops & (weight > 0)
         source, target, weight = source[keep], target[keep], weight[keep]
 
     matrix = _heaviest(target, source, weight, n)
-    if repeated := len(weight) - matrix.nnz:
-        repairs.append(f"{_count(repeated, 'repeated edge')} {_were(repeated)} merged, the heaviest kept")
+    repairs.repeated = len(weight) - matrix.nnz
     del source, target, weight, loops
     matrix.sort_indices()
     if not directed:
         reverse = matrix.T.tocsr()
         if not _equal(matrix, reverse):  # mostly they are, and the maximum would take the most memory of all
             symmetric = matrix.maximum(reverse).tocsr()
-            if one_way := symmetric.nnz - matrix.nnz:
-                repairs.append(f"{_count(one_way, 'edge')} had no reverse and got one: the graph is used undirected")
-            if edge_weight is not None and (uneven := (symmetric != matrix).nnz - one_way):
-                whose = "its" if uneven == 1 else "their"
-                repairs.append(f"{_count(uneven, 'edge')} weighed less than {whose} reverse and got its weight")
+            repairs.one_way = symmetric.nnz - matrix.nnz
+            if edge_weight is not None:
+                repairs.uneven = (symmetric != matrix).nnz - repairs.one_way
             matrix = symmetric
             matrix.sort_indices()
-    return SparseMatrix.from_scipy(matrix, symmetric=not directed), tuple(repairs)
+    return SparseMatrix.from_scipy(matrix, symmetric=not directed), repairs.sentences()
+
+
+@dataclass
+class Repairs:
+    """How many edges were not as they should be, by what was wrong and mended."""
+
+    loops: int = 0
+    empty: int = 0
+    """Of weight 0."""
+    repeated: int = 0
+    one_way: int = 0
+    uneven: int = 0
+    """Lighter than their reverse."""
+
+    def sentences(self) -> tuple[str, ...]:
+        """A sentence for each repair that was needed."""
+        whose = "its" if self.uneven == 1 else "their"
+        said = {
+            f"{_count(self.loops, 'self-loop')} {_were(self.loops)} dropped": self.loops,
+            f"{_count(self.empty, 'edge')} of weight 0 {_were(self.empty)} dropped": self.empty,
+            f"{_count(self.repeated, 'repeated edge')} {_were(self.repeated)} merged, the heaviest kept": self.repeated,
+            f"{_count(self.one_way, 'edge')} had no reverse and got one: the graph is used undirected": self.one_way,
+            f"{_count(self.uneven, 'edge')} weighed less than {whose} reverse and got its weight": self.uneven,
+        }
+        return tuple(sentence for sentence, count in said.items() if count)
 
 
 def csr(what: str, indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> SparseMatrix:
@@ -156,7 +211,7 @@ def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.n
         raise GcondError(f"edge_index is {_dtype(edge_index)}: node ids must be integers")
     if not edge_index.dtype.is_signed:  # torch finds no extremes of some of these
         edge_index = edge_index.long()
-    _nodes_exist(edge_index, n, "an edge names")
+    ends_exist(edge_index, n)
     count = edge_index.shape[1]
     if edge_weight is None:
         weight = torch.ones(count)
@@ -164,12 +219,22 @@ def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.n
         weight = _plain(_real(_tensor(edge_weight, "edge_weight").reshape(-1)), torch.float32, copy=False)
         if len(weight) != count:
             raise GcondError(f"there are {len(weight)} edge weights for {count} edges: give one per edge")
-        _finite(weight, "weight", lambda at: f"edge {at}")
-        if bool((weight < 0).any()):
-            at = int((weight < 0).nonzero()[0])
-            raise GcondError(f"edge {at} has weight {float(weight[at]):g}: weights must not be negative")
+        usable_weights(weight)
     source, target = edge_index.cpu().numpy()
     return source, target, weight.numpy()
+
+
+def ends_exist(ends: Tensor, n: int) -> None:
+    """Refuse ends of edges that are none of the ``n`` nodes."""
+    nodes_exist(ends, n, "an edge names")
+
+
+def usable_weights(weight: Tensor, first: int = 0) -> None:
+    """Refuse weights that are not finite, or negative; ``first`` is the number of the first edge."""
+    _finite(weight, "weight", lambda at: f"edge {first + at}")
+    if bool((weight < 0).any()):
+        at = int((weight < 0).nonzero()[0])
+        raise GcondError(f"edge {first + at} has weight {float(weight[at]):g}: weights must not be negative")
 
 
 def _heaviest(rows: np.ndarray, columns: np.ndarray, weight: np.ndarray, n: int) -> scipy.sparse.csr_matrix:
@@ -204,7 +269,7 @@ def _mask(part: str, given: Tensor, n: int) -> Tensor:
     if given.dim() != 1 or not whole:
         raise GcondError(f"the {part} mask is {_dtype(given)}: it must be a boolean mask or a list of node ids")
     given = _plain(given, torch.long, copy=False)
-    _nodes_exist(given, n, f"the {part} nodes name")
+    nodes_exist(given, n, f"the {part} nodes name")
     if n > 2 and given.shape == (n,) and int(given.max()) <= 1:  # as ids it would only repeat nodes 0 and 1
         return given.bool()
     mask = torch.zeros(n, dtype=torch.bool)
@@ -212,7 +277,8 @@ def _mask(part: str, given: Tensor, n: int) -> Tensor:
     return mask
 
 
-def _nodes_exist(ids: Tensor, n: int, who_names: str) -> None:
+def nodes_exist(ids: Tensor, n: int, who_names: str) -> None:
+    """Refuse row numbers that none of ``n`` nodes has; ``who_names`` them, in the message's own words."""
     low, high = (int(ids.min()), int(ids.max())) if ids.numel() else (0, 0)
     if low < 0 or high >= n:
         raise GcondError(f"{who_names} node {low if low < 0 else high}, but there are {n} nodes, 0 to {n - 1}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Generator, Tensor
 
@@ -16,15 +18,21 @@ WIDTH = 512
 
 
 def projected_features(x: Matrix, stream: Generator, *, labelled: int = 0) -> Tensor:
-    """``x`` [N, d] as it is, dense, or ``x R`` [N, :data:`WIDTH`] with R of independent signs where it is too large.
+    """``x`` [N, d] as it is, dense, or ``x R`` [N, :data:`WIDTH`] with the signs R of :func:`folding`."""
+    signs = folding(x.shape, stream, sparse=isinstance(x, SparseMatrix), labelled=labelled)
+    return dense(x) if signs is None else x @ signs.to(x.device)
 
-    Too large is a sparse one of more than :data:`MOST_ENTRIES` places, or one of whose ``labelled`` rows both sides are
-    longer than :data:`MOST_SIDE` (Achlioptas, Database-friendly random projections, 2003, for the signs). One that is
-    dense already would not become much smaller.
+
+def folding(shape: Sequence[int], stream: Generator, *, sparse: bool, labelled: int = 0) -> Tensor | None:
+    """R [d, :data:`WIDTH`] of independent signs for features of ``shape`` that are too large, else nothing.
+
+    Too large is a sparse matrix of more than :data:`MOST_ENTRIES` places, or one of whose ``labelled`` rows both sides
+    are longer than :data:`MOST_SIDE` (Achlioptas, Database-friendly random projections, 2003, for the signs). One that
+    is dense already would not become much smaller.
     """
-    rows, columns = x.shape
-    fills_in = isinstance(x, SparseMatrix) and rows * columns > MOST_ENTRIES
+    rows, columns = shape
+    fills_in = sparse and rows * columns > MOST_ENTRIES
     if columns <= WIDTH or not (fills_in or min(labelled, columns) > MOST_SIDE):
-        return dense(x)
+        return None
     signs = torch.randint(2, (columns, WIDTH), generator=stream, dtype=torch.float32).mul_(2).sub_(1)
-    return x @ (signs / WIDTH**0.5).to(x.device)
+    return signs / WIDTH**0.5

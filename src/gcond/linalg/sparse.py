@@ -253,6 +253,15 @@ def gcn_normalise(adjacency: Adjacency) -> Adjacency:
     return _scale_both_sides(with_loops)
 
 
+def inverse_root_degrees(rows: SparseMatrix, first: int = 0) -> Tensor:
+    """The diagonal of ``D^-½`` in :func:`gcn_normalise`: [n], or of the rows [k, n] of A from ``first`` on: [k]."""
+    import scipy.sparse
+
+    matrix = rows.to_scipy()
+    loops = scipy.sparse.eye_array(*matrix.shape, k=first, dtype=matrix.dtype, format="csr")
+    return _power(SparseMatrix.from_scipy(matrix + loops).row_sums(), -0.5)
+
+
 def mean_normalise(adjacency: Adjacency) -> Adjacency:
     """``D^-1 A``: the weighted mean of a node's neighbours; a node without any gets zero."""
     if isinstance(adjacency, Identity):

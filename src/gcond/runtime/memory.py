@@ -13,6 +13,8 @@ from pathlib import Path
 
 from gcond.errors import GcondError
 
+SAFE_SHARE = 0.75
+"""Of the memory that is free, what may be taken: the rest is left to other programs."""
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 

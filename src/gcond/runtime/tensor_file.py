@@ -7,7 +7,7 @@ import errno
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,19 +49,8 @@ def write_tensors(target: str | Path, tensors: Mapping[str, Tensor], metadata: M
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read a file written by :func:`write_tensors`; anything else is refused with its reason."""
-    from safetensors import SafetensorError, safe_open
-
     path = Path(path)
-    if not path.exists():
-        raise GcondError(f"there is no file '{path}'")
-    if path.is_dir():
-        raise GcondError(f"'{path}' is a folder, not a file written by gcond")
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise GcondError(f"'{path}' cannot be read: {_diagnose(path, error)}") from None
+    tensors, header = _read(path)
     if METADATA_KEY not in header:
         raise GcondError(f"'{path}' is a safetensors file, but gcond did not write it (no '{METADATA_KEY}' metadata)")
     try:
@@ -74,8 +63,41 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, metadata
 
 
+def read_plain_tensors(path: str | Path, names: Collection[str]) -> tuple[dict[str, Tensor], list[str]]:
+    """Those of the tensors called ``names`` that a safetensors file has, whoever wrote it, and the names of others."""
+    tensors, _ = _read(Path(path), names)
+    return tensors, [name for name in plain_names(path) or () if name not in names]
+
+
+def plain_names(path: str | Path) -> list[str] | None:
+    """The names of the tensors in a safetensors file that gcond did not write; ``None`` for anything else."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return None if METADATA_KEY in (file.metadata() or {}) else list(file.keys())
+    except (SafetensorError, OSError):
+        return None
+
+
+def _read(path: Path, names: Collection[str] | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, or those of them called ``names``, and its metadata."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.exists():
+        raise GcondError(f"there is no file '{path}'")
+    if path.is_dir():
+        raise GcondError(f"'{path}' is a folder, not a file written by gcond")
+    try:
+        with safe_open(path, framework="pt") as file:
+            wanted = [name for name in file.keys() if names is None or name in names]  # noqa: SIM118
+            return {name: file.get_tensor(name) for name in wanted}, file.metadata() or {}
+    except (SafetensorError, OSError) as error:
+        raise GcondError(f"'{path}' cannot be read: {_diagnose(path, error)}") from None
+
+
 def read_metadata_kind(path: str | Path) -> str | None:
-    """``"source"`` or ``"condensed"`` for a file gcond wrote, ``None`` for anything else; reads the header only."""
+    """``source``, ``condensed`` or ``model`` of a file gcond wrote, else ``None``; reads the header only."""
     from safetensors import SafetensorError, safe_open
 
     try:

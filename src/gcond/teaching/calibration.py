@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gcond.config.metric import Metric
 from gcond.graph import LabelledView
+from gcond.linalg.tall import Tall, map_rows
+from gcond.runtime.seeds import generator
+from gcond.training.metrics import measured_once, standard_error
 
 SHARPNESS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 16.0)
 """Factors on the scores, in units of their standard deviation."""
@@ -15,26 +19,46 @@ ROUNDS = 20
 """Of expectation and maximisation."""
 
 
-@dataclass(frozen=True)
-class Calibrated:
-    """Probabilities, and the choices that made them."""
+SEEN = 300_000
+"""Rows by which the frequencies of classes are estimated, at most; the error of a share is then a thousandth."""
 
-    probabilities: Tensor
-    """float32 [N, C], rows that add up to 1."""
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The way from scores to probabilities, and the choices that made it."""
+
     sharpness: float
-    prior: bool
-    """Whether they are corrected by the frequencies of the classes."""
+    deviation: Tensor
+    """Of the scores."""
+    weights: Tensor | None = None
+    """float32 [C]: what the classes are weighed by, where they are corrected by their frequencies."""
+
+    @property
+    def prior(self) -> bool:
+        """Whether probabilities are corrected by the frequencies of the classes."""
+        return self.weights is not None
+
+    def apply(self, scores: Tensor) -> Tensor:
+        """Probabilities of ``scores`` [b, C]: float32 [b, C], rows that add up to 1."""
+        answers = (self.sharpness * (scores / self.deviation)).softmax(1)
+        return answers if self.weights is None else _weighed(answers, self.weights)
+
+    def of(self, scores: Tall) -> Tall:
+        """The same for all rows."""
+        return map_rows(scores, scores.shape[1], lambda rows, _: self.apply(rows))
 
 
 @torch.no_grad()
-def sharpen(scores: Tensor, val: LabelledView) -> Calibrated:
+def sharpen(scores: Tall, val: LabelledView, seed: int = 0) -> Calibration:
     """``softmax(s · scores / std)`` with the s that gives the labels of validation nodes the highest likelihood."""
-    unit = scores / scores.std().clamp(min=1e-12)
-    return _likeliest([Calibrated((s * unit).softmax(1), s, prior=False) for s in _tried(val)], val)
+    deviation = _seen(scores, seed).std().clamp(min=1e-12)
+    return _likeliest([Calibration(s, deviation) for s in _tried(val)], scores[val.nodes], val)
 
 
 @torch.no_grad()
-def calibrate(scores: Tensor, train: LabelledView, val: LabelledView) -> Calibrated:
+def calibrate(
+    scores: Tall, train: LabelledView, val: LabelledView, seed: int = 0, *, metric: Metric = "accuracy"
+) -> Calibration:
     r"""The same, corrected by how frequent the classes turn out to be.
 
     A teacher learns from labelled nodes, in which classes often have equal shares, and answers for all nodes, in which
@@ -43,40 +67,54 @@ def calibrate(scores: Tensor, train: LabelledView, val: LabelledView) -> Calibra
     :math:`p_{ic} ∝ q_{ic} π_c / π^{train}_c`. So the frequency of a class is in the labels of single nodes, and what
     is made from them may have any shares of its own.
 
-    The estimate can run away where answers are vague. So it is dropped if that makes validation accuracy lower by more
-    than its standard error.
+    The estimate can run away where answers are vague. So it is dropped if that makes validation accuracy, or the
+    ``metric``, lower by more than its standard error.
     """
-    unit = scores / scores.std().clamp(min=1e-12)
-    known = torch.bincount(train.y, minlength=scores.shape[1]).to(scores).clamp(min=1)
+    seen, judged = _seen(scores, seed), scores[val.nodes]
+    known = torch.bincount(train.y, minlength=scores.shape[1]).to(seen).clamp(min=1)
     known = known / known.sum()
-    plain = sharpen(scores, val)
-    weighed = _likeliest([Calibrated(_weighed((s * unit).softmax(1), known), s, prior=True) for s in _tried(val)], val)
-    before, after = (_accuracy(each.probabilities, val) for each in (plain, weighed))
-    error = (before * (1 - before) / max(1, len(val.nodes))) ** 0.5
-    return weighed if after >= before - error else plain
+    deviation = seen.std().clamp(min=1e-12)
+    plain = sharpen(scores, val, seed)
+    tried = [Calibration(s, deviation, _frequencies((s * (seen / deviation)).softmax(1), known)) for s in _tried(val)]
+    weighed = _likeliest(tried, judged, val)
+    if not len(val.nodes):
+        return weighed
+    classes = len(known)
+    before, after = (measured_once(each.apply(judged).argmax(1), val.y, classes, metric) for each in (plain, weighed))
+    return weighed if after >= before - standard_error(before, val.y, classes, metric) else plain
+
+
+def _seen(scores: Tall, seed: int) -> Tensor:
+    """All rows where they are few or in memory, else some."""
+    if isinstance(scores, Tensor):
+        return scores
+    count = scores.shape[0]
+    if count <= SEEN:
+        return scores[torch.arange(count)]
+    return scores[torch.randint(count, (SEEN,), generator=generator(seed, "frequencies")).sort().values]
 
 
 def _tried(val: LabelledView) -> tuple[float, ...]:
     return SHARPNESS if len(val.nodes) else (2.0,)
 
 
-def _weighed(answers: Tensor, known: Tensor) -> Tensor:
-    share, weighed = known, answers
-    for _ in range(ROUNDS):
-        weighed = answers * (share / known)
-        weighed = weighed / weighed.sum(1, keepdim=True).clamp(min=1e-30)
-        share = weighed.mean(0)
-    return weighed
+def _frequencies(answers: Tensor, known: Tensor) -> Tensor:
+    """What answers are to be weighed by: the frequencies of the classes in them, by those that are known."""
+    share = known
+    for _ in range(ROUNDS - 1):
+        share = _weighed(answers, share / known).mean(0)
+    return share / known
 
 
-def _likeliest(tried: list[Calibrated], val: LabelledView) -> Calibrated:
-    """The one that makes the labels of validation nodes likeliest; of equal ones the first."""
+def _weighed(answers: Tensor, weights: Tensor) -> Tensor:
+    weighed = answers * weights
+    return weighed / weighed.sum(1, keepdim=True).clamp(min=1e-30)
 
-    def likelihood(each: Calibrated) -> float:
-        return float(each.probabilities[val.nodes].gather(1, val.y[:, None]).clamp(min=1e-9).log().sum())
+
+def _likeliest(tried: list[Calibration], scores: Tensor, val: LabelledView) -> Calibration:
+    """The one that makes the labels of validation nodes, whose ``scores`` are given, likeliest; of equals the first."""
+
+    def likelihood(each: Calibration) -> float:
+        return float(each.apply(scores).gather(1, val.y[:, None]).clamp(min=1e-9).log().sum())
 
     return max(tried, key=likelihood)
-
-
-def _accuracy(probabilities: Tensor, val: LabelledView) -> float:
-    return float((probabilities[val.nodes].argmax(1) == val.y).double().sum()) / max(1, len(val.nodes))

@@ -10,10 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gcond.config.metric import Metric
 from gcond.graph import LabelledView
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency, SparseMatrix, transposed
 from gcond.runtime.seeds import generator
+from gcond.training.metrics import measured_once
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class RandomPropagation:
         edges = adjacency.nnz + view.inputs.num_nodes if isinstance(adjacency, SparseMatrix) else 0
         return 3.0 * self.epochs * self.hidden * (entries + self.draws * self.hops * edges)
 
-    def log_probabilities(self, train: LabelledView, val: LabelledView, classes: int, seed: int) -> Tensor:
+    def log_probabilities(
+        self, train: LabelledView, val: LabelledView, classes: int, seed: int, metric: Metric = "accuracy"
+    ) -> Tensor:
         """Of every class at every node of the training graph, by the weights of the best validation look: [N, C]."""
         inputs, device = train.inputs, train.y.device
         stream = generator(seed, "random propagation", device)
@@ -93,7 +97,7 @@ class RandomPropagation:
                 continue
             with torch.no_grad():
                 found = answers(everything)[0]
-            judged = _judge(found, val)
+            judged = _judge(found, val, metric)
             since += self.look_every
             if judged > best or not len(val.nodes):  # without anyone to ask, the later is better
                 best, kept, since = judged, found, 0
@@ -128,12 +132,12 @@ class _PropagatedMean(torch.autograd.Function):
         return propagated_mean(transposed(ctx.adjacency), grad, ctx.hops), None, None
 
 
-def _judge(found: Tensor, val: LabelledView) -> tuple[float, float]:
-    """Validation accuracy, and of equal ones the higher likelihood."""
+def _judge(found: Tensor, val: LabelledView, metric: Metric) -> tuple[float, float]:
+    """The ``metric`` on validation nodes, and of equal ones the higher likelihood."""
     if not len(val.nodes):
         return (0.0, 0.0)
     shown = found[val.nodes]
-    return float((shown.argmax(1) == val.y).double().mean()), -float(F.nll_loss(shown, val.y))
+    return measured_once(shown.argmax(1), val.y, shown.shape[1], metric), -float(F.nll_loss(shown, val.y))
 
 
 def _kept(shape: tuple[int, ...], rate: float, stream: torch.Generator) -> Tensor:

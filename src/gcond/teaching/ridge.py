@@ -9,10 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gcond.graph import LabelledView
-from gcond.linalg.random_projection import projected_features
-from gcond.linalg.sparse import Adjacency
+from gcond.config.metric import Metric
+from gcond.graph import Inputs, LabelledView
+from gcond.graph.column_work import SmoothedRows, Smoothing, SumOfHops
+from gcond.linalg.tall import Columns, Tall, map_rows, unit_rows
 from gcond.runtime.seeds import generator
+from gcond.training.metrics import measured_once
 
 HOPS = 4
 """Smoothing of the features, in hops: far enough for labels to be found on sparse graphs, and more changes little."""
@@ -24,18 +26,24 @@ STEPS = 10
 """Steps of smoothing; what an eleventh would change is below the differences that matter."""
 
 
-@dataclass(frozen=True)
+MOST_LABELLED = 500_000
+"""Labelled rows that the regression is fitted on; more of them, drawn from the seed, would change nothing."""
+
+
+@dataclass(frozen=True, eq=False)
 class RidgeScores:
     """The scores of the ridge teacher, and what validation chose on the way."""
 
-    scores: Tensor
+    scores: Tall
     """float32 [N, C]: the higher, the likelier."""
     penalty: float
     own_share: float
 
 
 @torch.no_grad()
-def ridge_scores(train: LabelledView, val: LabelledView, classes: int, seed: int) -> RidgeScores:
+def ridge_scores(
+    train: LabelledView, val: LabelledView, classes: int, seed: int, metric: Metric = "accuracy"
+) -> RidgeScores:
     r"""Scores of every node of the training graph by ridge regression, in closed form.
 
     .. math:: \bar H = \tfrac{1}{K+1} \sum_{k \le K} Â^k X, \qquad
@@ -43,55 +51,70 @@ def ridge_scores(train: LabelledView, val: LabelledView, classes: int, seed: int
         Q ← (1 - a) Â Q + a Z, \qquad \text{scores} = Q + \bar Y
 
     with rows of :math:`\bar H` of unit length, so that the scale of the features does not matter. λ and a are those
-    with the highest validation accuracy. Where there are very many features they are folded by a random projection
-    first (:mod:`gcond.linalg.random_projection`).
+    with the highest validation accuracy, or ``metric``. Where there are very many features they are folded by a random
+    projection first (:mod:`gcond.linalg.random_projection`).
     """
-    adjacency = train.inputs.gcn
-    target = F.one_hot(train.y, classes).float()
+    inputs = train.inputs
+    nodes, y = _some(train, seed)
+    target = F.one_hot(y, classes).float()
     shares = target.mean(0)
-    # One at a time, since on a large graph they are large; of equally good ones the first.
-    best = -1.0
-    for tried, raw in _regressions(_unit_rows(train, seed), train.nodes, target - shares):
-        smooth = smooth_scores(adjacency, raw, OWN_SHARES[0]) + shares
-        if (reached := _accuracy(smooth, val)) > best:
-            best, regressed, chosen = reached, raw, RidgeScores(smooth, tried, OWN_SHARES[0])
-    for share in OWN_SHARES[1:] if len(val.nodes) else ():
-        smooth = smooth_scores(adjacency, regressed, share) + shares
-        if (reached := _accuracy(smooth, val)) > best:
-            best, chosen = reached, RidgeScores(smooth, chosen.penalty, share)
-    return chosen
+    features = inputs.folded(generator(seed, "folding features"), labelled=len(train.nodes))
+    smooth = inputs.spread(features, SumOfHops(HOPS))
+    rows = unit_rows(inputs.by_columns(smooth))
+    weights = dict(_regressions(rows[nodes], target - shares))
+    penalty, own = _chosen(inputs, rows, weights, shares, val, metric=metric)
+    weight = weights[penalty]
+    scores = inputs.by_columns(map_rows(rows, classes, lambda block, _: block @ weight))
+    smooth = inputs.spread(scores, Smoothing(own, STEPS))
+    return RidgeScores(map_rows(smooth, classes, lambda block, _: block + shares), penalty, own)
 
 
-def _unit_rows(train: LabelledView, seed: int) -> Tensor:
-    """The mean of ``X, ÂX, …`` over :data:`HOPS` hops, rows of unit length."""
-    features = projected_features(train.inputs.x, generator(seed, "folding features"), labelled=len(train.nodes))
-    total = features.clone()
-    for _ in range(HOPS):
-        features = train.inputs.gcn @ features
-        total += features
-    return F.normalize(total)
+def _some(train: LabelledView, seed: int) -> tuple[Tensor, Tensor]:
+    """Labelled nodes and their classes, all of them unless they are very many."""
+    if len(train.nodes) <= MOST_LABELLED:
+        return train.nodes, train.y
+    drawn = torch.randperm(len(train.nodes), generator=generator(seed, "regression"))[:MOST_LABELLED].sort().values
+    return train.nodes[drawn], train.y[drawn]
 
 
-def _regressions(rows: Tensor, labelled: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
-    """Each of :data:`PENALTIES` with the scores [N, C]; one decomposition serves all of them."""
-    own = rows[labelled]
+def _regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
+    """Each of :data:`PENALTIES` with the weights [w, C] of rows ``own`` [L, w]; one decomposition serves all."""
     dual = len(own) <= own.shape[1]
     values, vectors = torch.linalg.eigh((own @ own.T if dual else own.T @ own).double())
     within = vectors.T @ (target if dual else own.T @ target).double()
     for penalty in PENALTIES:
         solved = (vectors @ (within / (values + penalty)[:, None])).float()
-        yield penalty, rows @ (own.T @ solved if dual else solved)
+        yield penalty, own.T @ solved if dual else solved
 
 
-def smooth_scores(adjacency: Adjacency, scores: Tensor, own: float) -> Tensor:
-    """``Q ← (1 - own) Â Q + own Z`` for :data:`STEPS` steps from ``Q = Z``, the ``scores`` [N, C]."""
-    if own == 1:
-        return scores
-    smooth, kept = scores, own * scores
-    for _ in range(STEPS):
-        smooth = torch.add(kept, adjacency @ smooth, alpha=1 - own)
-    return smooth
+def _chosen(
+    inputs: Inputs,
+    rows: Tensor | Columns,
+    weights: dict[float, Tensor],
+    shares: Tensor,
+    val: LabelledView,
+    *,
+    metric: Metric,
+) -> tuple[float, float]:
+    """The penalty and the own share that are best on validation nodes by ``metric``; of equally good ones the first.
 
+    The penalty goes first, at the first share. Smoothing is linear in scores, and so in features: whichever have fewer
+    columns go through the hops once, and only validation rows of them are kept.
+    """
+    if len(val.nodes) == 0:
+        return PENALTIES[0], OWN_SHARES[0]
+    columns = torch.cat([weights[penalty] for penalty in PENALTIES], dim=1)
+    narrow = columns.shape[1] <= rows.shape[1]
+    base = map_rows(rows, columns.shape[1], lambda block, _: block @ columns) if narrow else rows
+    found = inputs.spread(inputs.by_columns(base), SmoothedRows(OWN_SHARES, STEPS, val.nodes))
+    assert isinstance(found, Tensor)
+    smooth = found if narrow else found @ columns
+    by_share = smooth.view(len(OWN_SHARES), len(val.nodes), len(PENALTIES), len(shares))
 
-def _accuracy(scores: Tensor, val: LabelledView) -> float:
-    return float((scores[val.nodes].argmax(1) == val.y).double().mean()) if len(val.nodes) else 0.0
+    def reached(share: int, penalty: int) -> float:
+        predicted = (by_share[share, :, penalty] + shares).argmax(1)
+        return measured_once(predicted, val.y, len(shares), metric)
+
+    penalty = max(range(len(PENALTIES)), key=lambda place: reached(0, place))
+    share = max(range(len(OWN_SHARES)), key=lambda place: reached(place, penalty))
+    return PENALTIES[penalty], OWN_SHARES[share]

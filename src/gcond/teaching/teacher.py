@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gcond.config.metric import Metric
+from gcond.errors import GcondError
 from gcond.graph import LabelledView
+from gcond.graph.stored_inputs import StoredInputs
+from gcond.linalg.tall import Tall, map_rows, row_blocks
 from gcond.teaching.calibration import calibrate, sharpen
 from gcond.teaching.random_propagation import RandomPropagation
 from gcond.teaching.ridge import ridge_scores
@@ -26,24 +32,26 @@ MEMBERS = 5
 class Taught:
     """Labels for all nodes of the training graph."""
 
-    labels: Tensor
+    labels: Tall
     """float32 [N, C]: how likely a node is of a class; a labelled node has its own class."""
     choices: dict[str, Any] = field(default_factory=dict)
     """What validation chose, and how well the teacher alone does on validation nodes; for the record."""
 
-    @property
+    @cached_property
     def classes(self) -> Tensor:
         """int64 [N]: the likeliest class of every node."""
-        return self.labels.argmax(1)
+        return torch.cat([rows.argmax(1) for _, rows in row_blocks(self.labels)])
 
 
 @torch.no_grad()
-def teach(name: TeacherName, train: LabelledView, val: LabelledView, classes: int, seed: int) -> Taught:
+def teach(
+    name: TeacherName, train: LabelledView, val: LabelledView, classes: int, seed: int, *, metric: Metric = "accuracy"
+) -> Taught:
     """Labels for all nodes of ``train.inputs``.
 
     Where every node is labelled, as in the inductive setting, these are the labels, and there is nothing to teach.
     Otherwise a teacher is fitted on the labelled nodes; unlabelled nodes have a part in it by features and edges.
-    Labels of validation nodes choose its settings and are not among what is taught.
+    Labels of validation nodes choose its settings, by ``metric``, and are not among what is taught.
 
     - ``ridge``: closed form, a second or less (:func:`gcond.teaching.ridge.ridge_scores`);
     - ``network``: random propagation with consistency (:class:`gcond.teaching.random_propagation.RandomPropagation`);
@@ -55,30 +63,53 @@ def teach(name: TeacherName, train: LabelledView, val: LabelledView, classes: in
     """
     own = F.one_hot(train.y, classes).float()
     if len(train.nodes) == train.inputs.num_nodes:
-        labels = torch.empty_like(own)
-        labels[train.nodes] = own
-        return Taught(labels, {"teacher": "the labels themselves"})
+        known = torch.empty_like(own)
+        known[train.nodes] = own
+        return Taught(known, {"teacher": "the labels themselves"})
     if name == "auto":
         raise ValueError("auto stands for several teachers: ask for one of its candidates")
+    if name != "ridge" and isinstance(train.inputs, StoredInputs):
+        raise GcondError(
+            f"the teacher '{name}' needs the graph in memory, and it is streamed from its store: use teacher='ridge'"
+        )
     choices: dict[str, Any] = {"teacher": name}
-    voices = []
+    voices: list[Tall] = []
     if name != "network":
-        ridge = ridge_scores(train, val, classes, seed)
+        ridge = ridge_scores(train, val, classes, seed, metric)
         choices |= {"penalty": ridge.penalty, "own_share": ridge.own_share}
-        voices.append(sharpen(ridge.scores, val).probabilities)
+        voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
     networks = {"ridge": [], "network": [4], "both": [4], "ensemble": [4, 8, 4, 8, 4][:MEMBERS]}[name]
     for place, hops in enumerate(networks):
-        member = RandomPropagation(hops=hops).log_probabilities(train, val, classes, seed + place)
-        voices.append(sharpen(member, val).probabilities)
+        member = RandomPropagation(hops=hops).log_probabilities(train, val, classes, seed + place, metric)
+        voices.append(sharpen(member, val, seed).of(member))
     # Each is sharpened before, so that none drowns the others, and all together after: those that agree are surer.
-    together = torch.stack(voices).clamp(min=1e-9).log().mean(0)
-    said = calibrate(together, train, val)
+    together = _together(voices, classes)
+    said = calibrate(together, train, val, seed, metric=metric)
     choices |= {"sharpness": said.sharpness, "prior": said.prior}
-    labels = said.probabilities.clone()
+    labels = said.of(together)
     if len(val.nodes):
         choices["val_accuracy"] = float((labels[val.nodes].argmax(1) == val.y).double().mean())
-    labels[train.nodes] = own
-    return Taught(labels, choices)
+    return Taught(_with_own(labels, train), choices)
+
+
+def _together(voices: Sequence[Tall], classes: int) -> Tall:
+    """The mean of the logarithms of probabilities [N, C]; several are in memory."""
+    if len(voices) == 1:
+        return map_rows(voices[0], classes, lambda rows, _: rows.clamp(min=1e-9).log())
+    return torch.stack([voice for voice in voices if isinstance(voice, Tensor)]).clamp(min=1e-9).log().mean(0)
+
+
+def _with_own(labels: Tall, train: LabelledView) -> Tall:
+    """``labels`` [N, C] in which labelled nodes have their own class."""
+    known = torch.full((train.inputs.num_nodes,), -1, device=train.y.device)
+    known[train.nodes] = train.y
+
+    def replaced(rows: Tensor, index: Tensor) -> Tensor:
+        own = known[index]
+        certain = F.one_hot(own.clamp(min=0), rows.shape[1]).to(rows)
+        return torch.where((own >= 0)[:, None], certain, rows)
+
+    return map_rows(labels, labels.shape[1], replaced)
 
 
 def candidates(name: TeacherName, train: LabelledView, val: LabelledView) -> list[TeacherName]:
@@ -91,6 +122,7 @@ def candidates(name: TeacherName, train: LabelledView, val: LabelledView) -> lis
         return [name]
     choice = (
         len(val.nodes) > 0
+        and not isinstance(train.inputs, StoredInputs)
         and len(train.nodes) < train.inputs.num_nodes
         and RandomPropagation().work(train) <= AFFORDABLE
     )

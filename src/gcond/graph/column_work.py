@@ -1,0 +1,121 @@
+"""Work on columns that do not mix: products with the graph, one after the other, on any number of columns at a time.
+
+On a graph past memory a group of columns goes through all of its hops alone; on a cluster it is the unit of work.
+Each is a frozen dataclass, so that it can be sent to where the columns are and says by its fields what was computed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from gcond.graph.streamed_operator import StreamedOperator
+from gcond.linalg.sparse import Adjacency
+
+Operator = Adjacency | StreamedOperator
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnWork(ABC):
+    """A function of a normalised adjacency S [N, N] and columns [N, k], each on its own."""
+
+    held: ClassVar[int] = 3
+    """Matrices as large as the columns that are in memory at once, those of the caller included."""
+    keeps_rows: ClassVar[bool] = True
+    """Whether there is a row for every node in what comes out."""
+
+    @abstractmethod
+    def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
+        """What comes of ``columns`` [N, k], which may be overwritten: [N, k], or [rows, k]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hops(ColumnWork):
+    """``S^hops X``."""
+
+    hops: int
+
+    def __str__(self) -> str:
+        return f"{self.hops} hops"
+
+    def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
+        for _ in range(self.hops):
+            columns = _hop(operator, columns)
+        return columns
+
+
+@dataclass(frozen=True, eq=False)
+class SumOfHops(ColumnWork):
+    """``X + S X + … + S^hops X``."""
+
+    held: ClassVar[int] = 4
+    hops: int
+
+    def __str__(self) -> str:
+        return f"the sum of {self.hops} hops"
+
+    def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
+        total = columns.clone()
+        for _ in range(self.hops):
+            columns = _hop(operator, columns)
+            total += columns
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothing(ColumnWork):
+    """``Q ← (1 - own) S Q + own Z`` for some steps from ``Q = Z``."""
+
+    held: ClassVar[int] = 4
+    own: float
+    steps: int
+
+    def __str__(self) -> str:
+        return f"{self.steps} steps of smoothing"
+
+    def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
+        if self.own == 1:
+            return columns
+        smooth, kept = columns.clone(), self.own * columns
+        del columns
+        for _ in range(self.steps):
+            product = _hop(operator, smooth)
+            smooth = torch.add(kept, product, alpha=1 - self.own, out=product)
+        return smooth
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedRows(ColumnWork):
+    r"""Some rows of what :class:`Smoothing` makes with each of some shares, one below the other: [shares · m, k].
+
+    The steps of smoothing are a polynomial in S, :math:`Q = \sum_{k<K} a (1-a)^k S^k Z + (1-a)^K S^K Z`, so that one
+    pass through the hops serves every share a.
+    """
+
+    keeps_rows: ClassVar[bool] = False
+    shares: tuple[float, ...]
+    steps: int
+    rows: Tensor
+    """int64 [m]."""
+
+    def __str__(self) -> str:
+        return f"rows of {self.steps} steps of smoothing"
+
+    def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
+        found = [own * columns[self.rows] for own in self.shares]
+        for step in range(1, self.steps + 1):
+            columns = _hop(operator, columns)
+            rows = columns[self.rows]
+            for place, own in enumerate(self.shares):
+                share = (1 - own) ** step * (own if step < self.steps else 1)
+                found[place].add_(rows, alpha=share)
+        return torch.cat(found)
+
+
+def _hop(operator: Operator, columns: Tensor) -> Tensor:
+    """``S @ columns``; a streamed operator overwrites the columns, which nobody needs afterwards."""
+    return operator.consume(columns) if isinstance(operator, StreamedOperator) else operator @ columns

@@ -1,0 +1,163 @@
+"""A packed store as it lies on disk: arrays that are mapped and not read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gcond.errors import GcondError
+from gcond.graph.feature_kinds import FeatureChoice
+from gcond.graph.learning_setting import Setting
+
+if TYPE_CHECKING:
+    from gcond.graph.features import FeatureTransform
+
+UNUSED, TRAIN, VAL, TEST = range(4)
+"""What an entry of ``split`` says: no part, or which one."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredSparseRows:
+    """Sparse features [N, d] as mapped CSR arrays."""
+
+    indptr: np.ndarray
+    """int64 [N + 1]."""
+    indices: np.ndarray
+    """int32 [nnz], sorted within a row."""
+    values: np.ndarray
+    """float32 [nnz]."""
+    shape: tuple[int, int]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _mapped_again, _to_map_again(self)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredText:
+    """One text per node as mapped arrays: UTF-8 bytes, one after the other, and where each begins."""
+
+    offsets: np.ndarray
+    """int64 [N + 1]."""
+    bytes: np.ndarray
+    """uint8 [offsets[N]]."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, node: int) -> str:
+        start, stop = self.offsets[node], self.offsets[node + 1]
+        return self.bytes[start:stop].tobytes().decode()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _mapped_again, _to_map_again(self)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredArrays:
+    """The arrays of a packed store, each an ``np.memmap`` opened for reading; they were checked when it was packed.
+
+    The graph is as :class:`~gcond.graph.source_graph.SourceGraph` wants it: row = target, no self-loops, no doubles,
+    positive weights, both directions of every edge unless ``directed``.
+    """
+
+    folder: Path
+    name: str
+    indptr: np.ndarray
+    """int64 [N + 1] of the adjacency."""
+    indices: np.ndarray
+    """int32 [E] (int64 where there are more nodes than that), sorted within a row."""
+    weights: np.ndarray | None
+    """float32 [E]; ``None`` where every weight is 1."""
+    scale: np.ndarray
+    """float32 [N]: D^-½, with D the row sums of A + I, so that Â = D^-½ (A + I) D^-½."""
+    x: np.ndarray | StoredSparseRows
+    """float32 [N, d], row after row, or sparse: as the source has them, before any transform."""
+    y: np.ndarray
+    """int64 [N]; -1 is unlabelled."""
+    split: np.ndarray
+    """int8 [N]: 0 unused, 1 train, 2 val, 3 test."""
+    num_classes: int
+    class_names: tuple[str, ...]
+    setting: Setting
+    """The source's own setting."""
+    directed: bool
+    usual: FeatureChoice
+    """The source's own transform of the features: ``auto`` for a person's tables."""
+    notes: tuple[str, ...]
+    """What was decided or repaired when it was packed, one sentence for each."""
+    listed_edges: int | None
+    sha256: str
+    """Fingerprint of all arrays and of what the other fields say."""
+    transform: FeatureTransform | None = None
+    """The transform that ``x`` has gone through before it was packed; ``None`` and kind ``none`` mean the same."""
+    ids: StoredText | None = None
+    """The nodes' names; ``None`` where a node's name is its row number."""
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.y)
+
+    @property
+    def num_edges(self) -> int:
+        """Edges, an undirected pair once."""
+        return len(self.indices) if self.directed else len(self.indices) // 2
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Every array under the name that its file has."""
+        found = {"indptr": self.indptr, "indices": self.indices, "weights": self.weights, "scale": self.scale}
+        if isinstance(self.x, StoredSparseRows):
+            found |= {"x.indptr": self.x.indptr, "x.indices": self.x.indices, "x.values": self.x.values}
+        else:
+            found["x"] = self.x
+        found |= {"y": self.y, "split": self.split}
+        if self.ids is not None:
+            found |= {"ids.offsets": self.ids.offsets, "ids.bytes": self.ids.bytes}
+        return {name: array for name, array in found.items() if array is not None}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def num_features(self) -> int:
+        return self.x.shape[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes: which files are mapped, and not what is in them."""
+        return _mapped_again, _to_map_again(self)
+
+
+@dataclass(frozen=True)
+class _Map:
+    """A memory map, described so that another process can make it."""
+
+    path: str
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+
+    def again(self) -> np.ndarray:
+        try:
+            return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+        except (OSError, ValueError):
+            raise GcondError(
+                f"a worker cannot read '{self.path}': the store must be at the same path on every machine"
+            ) from None
+
+
+def _to_map_again(owner: Any) -> tuple[type, dict[str, Any]]:
+    def described(value: Any) -> Any:
+        if not isinstance(value, np.memmap) or value.filename is None:
+            return value
+        return _Map(str(value.filename), value.dtype.str, value.offset, value.shape)
+
+    return type(owner), {field.name: described(getattr(owner, field.name)) for field in fields(owner)}
+
+
+def _mapped_again(kind: type, values: dict[str, Any]) -> Any:
+    return kind(**{key: value.again() if isinstance(value, _Map) else value for key, value in values.items()})

@@ -1,0 +1,299 @@
+"""The inputs of a model on a graph that stays on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from gcond.errors import GcondError
+from gcond.graph.column_work import ColumnWork, Hops
+from gcond.graph.inputs import Chain, Form, Inputs
+from gcond.graph.stored_arrays import StoredArrays
+from gcond.graph.stored_features import StoredFeatures
+from gcond.graph.streamed_operator import RowBlocks, StreamedOperator
+from gcond.linalg.random_projection import folding
+from gcond.linalg.sparse import Adjacency, Matrix, SparseMatrix
+from gcond.linalg.tall import Columns, RowFile, Tall, row_blocks
+from gcond.runtime.engines.engine import Engine, Tell
+from gcond.runtime.memory import hand_back, held_bytes
+from gcond.runtime.progress_tick import Tick, ignore
+from gcond.runtime.scratch import ScratchFolder, locked
+from gcond.runtime.threads import SPARSE, threads_for
+
+SLACK = 300 * 10**6
+"""Bytes for what is not counted one by one: a block of the adjacency and of rows, and what products take beside."""
+VECTOR = 8
+"""Columns in a group are a multiple of this: whole vectors of the product's kernel."""
+DERIVED = "derived"
+"""The folder in a store for what was computed from it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Streaming:
+    """How a graph past memory is worked on."""
+
+    memory: int
+    """Bytes that this process may hold in all."""
+    engine: Engine | None = None
+    """Where groups of columns are worked on; ``None`` is this process."""
+    tick: Tick = ignore
+
+    def __reduce__(self) -> tuple[type[Streaming], tuple[int]]:
+        """For other processes: each works on its own there, and whoever watches is here."""
+        return Streaming, (self.memory,)
+
+
+class StoredInputs(Inputs):
+    """Features and adjacency of a packed store; what is computed for all nodes goes through files beside it.
+
+    Every product with the graph goes over groups of columns, as wide as the memory allows, through all of its hops
+    (:meth:`spread`). ``S^hops X`` is kept in the store, by its settings, and found by the next command.
+    """
+
+    def __init__(self, x: StoredFeatures, streaming: Streaming) -> None:
+        super().__init__(x, RowBlocks(x.arrays))  # type: ignore[arg-type]  # they are read and multiplied alike
+        self.arrays: StoredArrays = x.arrays
+        self.stored: StoredFeatures = x
+        self.streaming = streaming
+        self._operators: dict[Form, StreamedOperator] = {}
+        self._scratched = 0
+        self._around: tuple[object, Inputs, Tensor] | None = None
+
+    @property
+    def feature_entries(self) -> int:
+        # A place takes a number and an index where they are sparse.
+        return self.stored.nbytes // 8 if self.stored.is_sparse else self.num_nodes * self.num_features
+
+    @property
+    def edge_entries(self) -> int:
+        return len(self.arrays.indices)
+
+    def _normalised(self, form: Form) -> Adjacency:
+        return self.operator(form)  # type: ignore[return-value]
+
+    def operator(self, form: Form) -> StreamedOperator:
+        """The adjacency form S, which multiplies."""
+        if form not in self._operators:
+            self._operators[form] = StreamedOperator.of(RowBlocks(self.arrays), form)
+        return self._operators[form]
+
+    def _propagate(self, form: Form, hops: int) -> Matrix | Chain:
+        return self.kept(form, hops)  # type: ignore[return-value]
+
+    def kept(self, form: Form, hops: int) -> Columns:
+        """``S^hops X`` in a file that stays in the store; made if it is not there."""
+        if hops == 0:
+            return self.stored
+        facts = [self.arrays.sha256, self.stored.transform.to_json(), form, hops]
+        name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+        path = self._derived / f"{form}-{hops}-{name}.npy"
+        with locked(path.with_suffix(".lock")):  # whoever else wants the same waits, and finds it
+            if not path.exists():
+                made = self._written(self.stored, Hops(hops), form, path.with_suffix(".part"))
+                made.path.rename(path)
+        try:
+            return RowFile.open(path)
+        except (OSError, ValueError):
+            raise GcondError(f"'{path}' is damaged: remove it, and it is made again") from None
+
+    def spread(self, base: Tensor | Columns, work: ColumnWork, form: Form = "gcn") -> Tall:
+        if isinstance(base, Tensor):
+            return work(self.operator(form), base.clone())
+        if base is self.stored and isinstance(work, Hops):
+            return self.kept(form, work.hops)
+        if not work.keeps_rows:
+            return torch.cat(list(self._groups(base, work, form, None)), dim=1)
+        return self._written(base, work, form, self.scratch_path())
+
+    def folded(self, stream: torch.Generator, *, labelled: int = 0) -> Tensor | Columns:
+        signs = folding(self.stored.shape, stream, sparse=self.stored.is_sparse, labelled=labelled)
+        if signs is None:
+            return self.stored
+        folded = RowFile.create(self.scratch_path(), (self.num_nodes, signs.shape[1]))
+        self._check_disk(folded.nbytes)
+        for where, rows in self.stored.matrices():
+            folded.write_rows(where.start, rows @ signs)
+        return folded
+
+    def by_columns(self, tall: Tall) -> Tensor | Columns:
+        if isinstance(tall, Tensor) or hasattr(tall, "columns"):
+            return tall  # type: ignore[return-value]
+        file = RowFile.create(self.scratch_path(), tall.shape)
+        self._check_disk(file.nbytes)
+        for where, rows in row_blocks(tall):
+            file.write_rows(where.start, rows)
+        return file
+
+    def around(self, nodes: Tensor, reach: int, precomputed: int = 0) -> tuple[Inputs, Tensor]:
+        """As in memory, and in memory; what would not fit is refused with what it needs."""
+        key = (reach, precomputed, nodes.numpy().tobytes())
+        if self._around is None or self._around[0] != key:  # probes ask for the same again and again
+            # Sparse features are propagated with the rows that are read, as they would fill in; dense ones are kept.
+            rows = self.within(nodes, reach if self.stored.is_sparse else reach - precomputed)
+            self.check_room(len(rows))
+            self._around = key, StoredNeighbourhood(self, rows), rows
+        return self._around[1], self._around[2]
+
+    def within(self, nodes: Tensor, hops: int) -> Tensor:
+        """Every node that at most ``hops`` edges lead from into ``nodes``, sorted: int64."""
+        reached = nodes.unique()
+        fresh = reached
+        for _ in range(hops):
+            found = RowBlocks(self.arrays).chosen(fresh).indices.long().unique()
+            fresh = found[~torch.isin(found, reached)]
+            reached = torch.cat([reached, fresh]).sort().values
+        return reached
+
+    def check_room(self, rows: int) -> None:
+        """Refuse to hold so many rows of the graph where the limit does not allow it."""
+        arrays = self.arrays
+        share = rows / max(1, arrays.num_nodes)
+        row = self.stored.nbytes / max(1, arrays.num_nodes) if self.stored.is_sparse else 4 * self.num_features
+        need = held_bytes() + int(3 * rows * row + 24 * share * len(arrays.indices)) + SLACK
+        if need > self.streaming.memory:
+            raise GcondError(
+                f"{rows:,} of {arrays.num_nodes:,} nodes of '{arrays.name}' would have to be in memory at once, which "
+                f"takes about {need / 10**6:.0f} MB, and the limit is {self.streaming.memory / 10**6:.0f}: "
+                f"use memory_limit='{ceil(need / 10**6)}MB' or more"
+            )
+
+    def width(self, work: ColumnWork) -> int:
+        """Columns that ``work`` may take at a time within the memory."""
+        column = 4 * self.num_nodes * work.held
+        room = self.streaming.memory - held_bytes() - SLACK - 12 * self.num_nodes
+        width = room // column
+        if width < 1:
+            least = ceil((self.streaming.memory - room + column) / 10**6)
+            raise GcondError(
+                f"a memory limit of {self.streaming.memory / 10**6:.0f} MB is too small for {self.num_nodes} nodes: "
+                f"one column at a time takes {least} MB: use memory_limit='{least}MB' or more"
+            )
+        return int(width)
+
+    @cached_property
+    def _derived(self) -> Path:
+        """The folder in the store for what is kept, or where nothing may be written there, one that is not kept."""
+        folder = self.arrays.folder / DERIVED
+        try:
+            folder.mkdir(exist_ok=True)
+            (folder / "lock").touch()
+            return folder
+        except OSError:
+            self._elsewhere_folder = ScratchFolder(None)
+            return self._elsewhere_folder.path
+
+    @cached_property
+    def _scratch(self) -> ScratchFolder:
+        return ScratchFolder(self._derived)
+
+    def scratch_path(self) -> Path:
+        """A new file's path in a folder that is gone with these inputs."""
+        self._scratched += 1
+        return self._scratch.path / f"{self._scratched}.npy"
+
+    def _written(self, base: Columns, work: ColumnWork, form: Form, path: Path) -> RowFile:
+        self._check_disk(4 * self.num_nodes * base.shape[1])
+        file = RowFile.create(path, (self.num_nodes, base.shape[1]))
+        try:
+            for _ in self._groups(base, work, form, file):
+                pass
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return file
+
+    def _groups(self, base: Columns, work: ColumnWork, form: Form, into: RowFile | None) -> Iterator[Tensor]:
+        """Work on all columns, group by group: the results in order, or written ``into`` a file."""
+        columns = base.shape[1]
+        width = min(self.width(work), columns)
+        even = ceil(columns / ceil(columns / width))
+        width = min(width, VECTOR * ceil(even / VECTOR))
+        jobs = [(start, min(start + width, columns)) for start in range(0, columns, width)]
+        shared = _Shared(base, work, form, self.arrays, into)
+        engine, tick, what = self.streaming.engine, self.streaming.tick, f"{work} of the graph"
+        tick(what, 0, len(jobs))
+        if engine is None:
+            with threads_for(SPARSE * (len(self.arrays.indices) + self.num_nodes) * width):
+                for done, job in enumerate(jobs, 1):
+                    yield _work_on(shared, job, lambda fraction: None, self.operator(form))
+                    tick(what, done, len(jobs))
+            return
+        results: dict[tuple[int, int], Tensor] = {}
+        for done, outcome in enumerate(engine.map(_work_on, shared, jobs), 1):
+            if outcome.result is None:
+                raise GcondError(f"columns {outcome.job[0]} to {outcome.job[1]} failed: {outcome.error}")
+            results[outcome.job] = outcome.result
+            tick(what, done, len(jobs))
+        yield from (results[job] for job in jobs)
+
+    def _check_disk(self, size: int) -> None:
+        free = shutil.disk_usage(self._derived).free
+        if size > free:
+            raise GcondError(
+                f"what is computed from '{self.arrays.name}' takes {size / 10**6:.0f} MB, and the disk of "
+                f"'{self._derived}' has {free / 10**6:.0f} MB free: free some, or move the store"
+            )
+
+    def to(self, device: torch.device | str) -> Inputs:
+        if torch.device(device).type != "cpu":
+            raise GcondError("a graph that is streamed from its store is computed on the CPU: use device='cpu'")
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """What all groups of columns need."""
+
+    base: Columns
+    work: ColumnWork
+    form: Form
+    arrays: StoredArrays
+    into: RowFile | None
+
+
+def _work_on(shared: _Shared, job: tuple[int, int], tell: Tell, operator: StreamedOperator | None = None) -> Tensor:
+    """Do one group of columns; it is written to where it belongs, or it is the result."""
+    hand_back()
+    operator = operator or StreamedOperator.of(RowBlocks(shared.arrays), shared.form)
+    made = shared.work(operator, shared.base.columns(*job))
+    if shared.into is None:
+        return made
+    shared.into.write_columns(job[0], made)
+    return torch.empty(0)
+
+
+class StoredNeighbourhood(Inputs):
+    """Some ``rows`` of a stored graph in memory, with the weights that normalising the whole graph gave them.
+
+    As :class:`~gcond.graph.neighbourhood.Neighbourhood`: exact for the nodes that the rows were taken around.
+    """
+
+    def __init__(self, whole: StoredInputs, rows: Tensor) -> None:
+        super().__init__(whole.stored.matrix(rows), _within_rows(RowBlocks(whole.arrays).chosen(rows), rows))
+        self._whole = whole
+        self._rows = rows
+
+    def _normalised(self, form: Form) -> Adjacency:
+        return _within_rows(self._whole.operator(form).rows(self._rows), self._rows)
+
+    def _propagate(self, form: Form, hops: int) -> Matrix | Chain:
+        if isinstance(self.x, SparseMatrix) or hops == 0:
+            return super()._propagate(form, hops)
+        return self._whole.kept(form, hops)[self._rows]
+
+    def _move(self, device: torch.device) -> Inputs:
+        raise GcondError("a graph that is streamed from its store is computed on the CPU: use device='cpu'")
+
+
+def _within_rows(matrix: SparseMatrix, rows: Tensor) -> SparseMatrix:
+    """[m, N] cut to the columns ``rows``: [m, m]."""
+    return SparseMatrix.from_scipy(matrix.to_scipy()[:, rows.numpy()])

@@ -1,0 +1,172 @@
+"""A graph that stays in its packed store is the same graph."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import pytest
+import torch
+
+import gcond
+from gcond.data import packed_store
+from gcond.data.packed_store import open_store, write_store
+from gcond.errors import GcondError
+from gcond.graph import streamed_operator
+from gcond.graph.column_work import Hops, SmoothedRows, Smoothing, SumOfHops
+from gcond.graph.stored_graph import StoredGraph, on_engine
+from gcond.graph.stored_inputs import Streaming
+from gcond.linalg import tall
+from gcond.linalg.sparse import dense
+from gcond.linalg.tall import row_blocks
+from gcond.runtime.engines import open_engine
+
+SHAPES = [{}, {"weighted": True}, {"weighted": True, "directed": True}, {"features": 60, "density": 0.05}]
+FORMS = ("gcn", "mean", "laplacian")
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(tall, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(streamed_operator, "BLOCK_ENTRIES", 100)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    def make(graph, memory=10**10):
+        write_store(tmp_path / "g.gcond", graph)
+        arrays = open_store(tmp_path / "g.gcond")
+        made = StoredGraph.of(arrays, Streaming(memory), name=graph.name, setting=None)
+        return dataclasses.replace(made, transform=graph.transform)
+
+    return make
+
+
+def whole(matrix):
+    return torch.cat([rows for _, rows in row_blocks(matrix)])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_it_has_the_fingerprint_the_counts_and_the_labels_of_the_graph_in_memory(shape, make_graph, stored):
+    graph = make_graph(**shape)
+    found = stored(graph)
+    assert found.sha256 == graph.sha256
+    assert found.nbytes == graph.nbytes
+    assert dataclasses.replace(found.statistics, homophily=0) == dataclasses.replace(graph.statistics, homophily=0)
+    assert found.statistics.homophily == pytest.approx(graph.statistics.homophily)
+    for part in ("train", "val", "test"):
+        assert torch.equal(found.view(part).nodes, graph.view(part).nodes)
+        assert torch.equal(found.view(part).y, graph.view(part).y)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("form", FORMS)
+def test_products_with_columns_are_those_in_memory(shape, form, make_graph, stored):
+    graph = make_graph(**shape)
+    inputs, plain = stored(graph).inputs, graph.view("train").inputs
+    x = dense(graph.x)
+    for work in (Hops(2), SumOfHops(3), Smoothing(0.2, 4), SmoothedRows((0.1, 1.0), 3, torch.tensor([5, 0, 7]))):
+        assert torch.allclose(whole(inputs.spread(inputs.stored, work, form)), plain.spread(x, work, form), atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_some_nodes_see_is_exact(shape, make_graph, stored):
+    graph = make_graph(**shape)
+    for form in FORMS:
+        found, expected = (each.view("val").propagated(2, form) for each in (stored_once(graph, stored), graph))
+        assert torch.allclose(found, expected, atol=1e-5)
+
+
+def stored_once(graph, stored, kept={}):  # noqa: B006 (a store is written once per graph)
+    if graph.sha256 not in kept or not kept[graph.sha256].arrays.folder.exists():
+        kept[graph.sha256] = stored(graph)
+    return kept[graph.sha256]
+
+
+@pytest.mark.parametrize("shape", SHAPES[:2] + SHAPES[3:])
+def test_clusters_from_the_store_are_those_in_memory(shape, make_graph, stored):
+    graph = make_graph(**shape)
+    there, here = (gcond.condense(each, nodes=9, method="clusters", teacher="ridge") for each in (stored(graph), graph))
+    assert torch.equal(there.cluster, here.cluster)
+    assert torch.allclose(there.x, here.x, atol=1e-5)
+    assert torch.allclose(there.y.float(), here.y.float(), atol=1e-5)
+    assert there.provenance.source["sha256"] == here.provenance.source["sha256"]
+
+
+def test_a_selection_from_the_store_is_the_one_in_memory(make_graph, stored):
+    graph = make_graph()
+    there, here = (gcond.condense(each, nodes=9, method="random") for each in (stored(graph), graph))
+    assert there.sha256 == here.sha256
+
+
+def test_what_was_propagated_is_kept_and_found(make_graph, stored, monkeypatch):
+    graph = stored(make_graph())
+    kept = graph.inputs.kept("gcn", 2)
+    monkeypatch.setattr(Hops, "__call__", lambda *_: pytest.fail("it was there"))
+    again = graph.with_streaming(Streaming(10**10)).inputs.kept("gcn", 2)
+    assert torch.equal(whole(kept), whole(again))
+    kept.path.write_bytes(kept.path.read_bytes()[:-1])
+    with pytest.raises(GcondError, match="is damaged: remove it"):
+        graph.inputs.kept("gcn", 2)
+
+
+def test_scratch_files_are_gone_with_the_inputs(make_graph, stored):
+    graph = stored(make_graph())
+    inputs = graph.with_streaming(Streaming(10**10)).inputs
+    folder = inputs.spread(inputs.stored, SumOfHops(1)).path.parent
+    assert folder.exists()
+    del inputs
+    assert not folder.exists()
+
+
+def test_a_limit_that_one_column_breaks_is_refused_with_what_it_needs(make_graph, stored):
+    graph = stored(make_graph(), memory=10**6)
+    with pytest.raises(GcondError, match=r"one column at a time takes \d+ MB: use memory_limit='\d+MB' or more"):
+        graph.inputs.kept("gcn", 1)
+    with pytest.raises(GcondError, match=r"nodes .* would have to be in memory at once"):
+        graph.view("val").focus(2, 1)
+
+
+def test_load_streams_what_does_not_fit(make_graph, tmp_path):
+    write_store(tmp_path / "g.gcond", make_graph())
+    assert not isinstance(gcond.load(tmp_path / "g.gcond"), StoredGraph)
+    assert isinstance(gcond.load(tmp_path / "g.gcond", memory_limit="1MB"), StoredGraph)
+    assert packed_store.WORK > 1
+    with pytest.raises(GcondError, match="transductive"):
+        gcond.load(tmp_path / "g.gcond", memory_limit="1MB", setting="inductive")
+    with pytest.raises(GcondError, match="pack it with `gcond pack`"):
+        gcond.load("synthetic:tiny", memory_limit="1MB")
+
+
+def test_it_goes_to_other_processes_by_its_paths(make_graph, stored):
+    graph = stored(make_graph(features=30))
+    sent = pickle.dumps(graph)
+    assert torch.equal(whole(pickle.loads(sent).inputs.kept("gcn", 1)), whole(graph.inputs.kept("gcn", 1)))
+    (graph.arrays.folder / "indices.npy").unlink()
+    with pytest.raises(GcondError, match="at the same path on every machine"):
+        pickle.loads(sent)
+
+
+def test_methods_that_need_the_graph_in_memory_say_so(make_graph, stored):
+    graph = stored(make_graph())
+    with pytest.raises(GcondError, match="coarsening needs the graph in memory"):
+        gcond.condense(graph, nodes=9, method="coarsening")
+    with pytest.raises(GcondError, match="use teacher='ridge'"):
+        gcond.condense(graph, nodes=9, method="clusters", teacher="network")
+    with pytest.raises(GcondError, match="an engine is for a packed store"):
+        on_engine(make_graph(), None)
+
+
+@pytest.mark.slow
+def test_an_engine_gives_the_same_bytes(make_graph, stored):
+    graph = stored(make_graph())
+    alone = whole(graph.inputs.spread(graph.stored, Hops(2), "mean"))
+    with open_engine("ray", workers=2) as engine:
+        there = gcond.condense(graph, nodes=9, method="clusters", teacher="ridge", engine=engine)
+        inputs = on_engine(graph, engine).inputs
+        assert torch.equal(
+            whole(inputs.spread(graph.stored, SumOfHops(0), "mean")), dense(graph.stored.rows(0, graph.num_nodes))
+        )
+        assert torch.equal(whole(inputs.spread(inputs.stored, Hops(2), "mean")), alone)
+    here = gcond.condense(graph, nodes=9, method="clusters", teacher="ridge")
+    assert there.sha256 == here.sha256
