@@ -22,12 +22,16 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from gcond.condensed.condensed_graph import CondensedGraph as CondensedGraph
     from gcond.data import load as load
+    from gcond.data.packing import pack as pack
+    from gcond.data.synthetic_tables import synthesize as synthesize
     from gcond.errors import GcondError as GcondError
     from gcond.errors import GcondWarning as GcondWarning
     from gcond.evaluation.compare import compare as compare
     from gcond.evaluation.evaluate import evaluate as evaluate
     from gcond.evaluation.nas.architecture_search import search as search
     from gcond.evaluation.recommend import recommend as recommend
+    from gcond.evaluation.train import train as train
+    from gcond.evaluation.tuning.hyperparameter_search import tune as tune
     from gcond.graph.features import FeatureTransform as FeatureTransform
     from gcond.graph.propagation import propagate as propagate
     from gcond.graph.source_graph import SourceGraph as SourceGraph
@@ -35,21 +39,31 @@ if TYPE_CHECKING:
     from gcond.methods.condense import condense as condense
     from gcond.methods.grow import grow as grow
     from gcond.runtime.engines import open_engine as open_engine
+    from gcond.training.predictions import Predictions as Predictions
     from gcond.training.recipe import Recipe as Recipe
+    from gcond.training.trained_model import TrainedModel as TrainedModel
+    from gcond.training.trained_model import load_model as load_model
 
 _HOMES = {
     "load": "gcond.data",
+    "pack": "gcond.data.packing",
+    "synthesize": "gcond.data.synthetic_tables",
     "condense": "gcond.methods.condense",
     "grow": "gcond.methods.grow",
     "compact": "gcond.methods.compact",
     "evaluate": "gcond.evaluation.evaluate",
+    "train": "gcond.evaluation.train",
+    "load_model": "gcond.training.trained_model",
     "compare": "gcond.evaluation.compare",
     "search": "gcond.evaluation.nas.architecture_search",
     "recommend": "gcond.evaluation.recommend",
+    "tune": "gcond.evaluation.tuning.hyperparameter_search",
     "propagate": "gcond.graph.propagation",
     "open_engine": "gcond.runtime.engines",
     "CondensedGraph": "gcond.condensed.condensed_graph",
     "SourceGraph": "gcond.graph.source_graph",
+    "TrainedModel": "gcond.training.trained_model",
+    "Predictions": "gcond.training.predictions",
     "FeatureTransform": "gcond.graph.features",
     "Recipe": "gcond.training.recipe",
     "GcondError": "gcond.errors",

@@ -55,6 +55,7 @@ def test_from_condense_to_inspect_to_evaluate_and_back(workspace, gcond):
     assert found["recipe"]["epochs"] == 5
     assert [set(result) for result in found["results"]] == [
         {"model", "mean", "std", "runs", "val_mean", "settings"}
+        | {"macro_f1", "macro_f1_std", "balanced_accuracy", "balanced_accuracy_std", "class_accuracy"}
     ] * 2
     assert [result["model"] for result in found["results"]] == ["gcn", "sgc"]
 
@@ -542,3 +543,50 @@ def test_the_demo_compares_every_method_with_the_whole_graph(workspace, gcond, m
     following = [line.strip() for line in shown.splitlines() if line.startswith("  gcond report")]
     assert gcond(*following[0].split()[1:], "-o", "demo.html").code == 0
     assert "gcond-x" in (workspace.folder / "demo.html").read_text()
+
+
+def test_evaluate_has_every_metric_in_its_table_and_json(gcond, workspace):
+    done = gcond("evaluate", "small.safetensors", "--on", "tiny.safetensors", "--runs", "2", "--set", "epochs=4")
+    for part in ("macro-F1 %", "balanced %", "worst class %", "by class, %", "class 2"):
+        assert part in done.out
+    done = gcond(
+        "evaluate", "small.safetensors", "--on", "tiny.safetensors", "--runs", "2", "--set", "epochs=4", "--json",
+        "--metric", "balanced-accuracy",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    (result,) = found["results"]
+    assert found["recipe"]["metric"] == "balanced-accuracy"
+    assert len(result["class_accuracy"]) == 3
+    # As many test nodes in each class: balanced accuracy is accuracy, and the mean of the classes' own.
+    assert result["balanced_accuracy"] == pytest.approx(result["mean"])
+    assert result["balanced_accuracy"] == pytest.approx(sum(result["class_accuracy"]) / 3)
+    assert result["balanced_accuracy_std"] == pytest.approx(result["std"])
+    assert {"macro_f1", "macro_f1_std"} <= result.keys()
+
+
+def test_condense_by_a_metric(gcond, workspace):
+    options = ("--nodes", "6", "--method", "clusters", "--metric", "macro-f1", "--json")
+    done = gcond("condense", "tiny.safetensors", "-o", "by-f1.safetensors", *options)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["settings"]["metric"] == "macro-f1"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("condense", "tiny.safetensors", "--nodes", "6", "--method", "random", "--metric", "macro-f1"), "nothing"),
+        (("condense", "tiny.safetensors", "--nodes", "6", "--metric", "f1"), "macro-f1"),
+        (("evaluate", "small.safetensors", "--on", "tiny.safetensors", "--metric", "auc"), "macro-f1"),
+        (
+            ("evaluate", "--whole", "tiny.safetensors", "--metric", "macro-f1", "--set", "metric=accuracy"),
+            "given twice",
+        ),
+        (("compare", "tiny.safetensors", "--nodes", "6", "--metric", "recall"), "macro-f1"),
+    ],
+)  # fmt: skip
+def test_metrics_that_are_none_are_refused(gcond, workspace, words, message):
+    done = gcond(*words)
+    assert done.code == 2
+    assert message in done.err
+    assert not list(workspace.folder.glob("*comparison*"))

@@ -226,8 +226,8 @@ def condensed_zip(w):
     return ["evaluate", w.file("graph.pt", buffer.getvalue()), "--on", w.source]
 
 
-@refused("gcond did not write it")
-def condensed_foreign(w):
+@refused("gcond did not write", "has no tensor 'y'")
+def condensed_foreign_without_labels(w):
     safetensors.torch.save_file({"x": torch.ones(2)}, w.folder / "foreign.safetensors")
     return ["inspect", w.folder / "foreign.safetensors"]
 

@@ -114,3 +114,19 @@ def test_trials_are_shared_between_commands(tmp_path, monkeypatch):
     monkeypatch.setattr("gcond.jobs.training_job.fit", never)
     (score,) = evaluate(tmp_path / found.lines[1].graphs[0], on="synthetic:tiny", runs=2, epochs=2, folder=tmp_path)
     assert score.mean == found.lines[1].mean
+
+
+def test_by_a_metric_epochs_probes_and_the_best_are_chosen(tmp_path):
+    options = {"methods": ["random", "clusters"], "nodes": [9], "seeds": 1, "runs": 2, "epochs": 4}
+    with open_engine("local", workers=1) as engine:
+        found = gcond.compare("synthetic:tiny", folder=tmp_path, metric="macro-f1", engine=engine, **options)
+    assert found.metric == "macro-f1"
+    assert found.recipe["metric"] == "macro-f1"
+    whole, *lines = found.lines
+    assert whole.metrics is not None
+    best = max(lines, key=lambda line: line.metrics.macro_f1)
+    assert [line.method for line in lines if line.mark == "best"] == [best.method]
+    made = {line.method: gcond.CondensedGraph.load(tmp_path / line.graphs[0]).provenance for line in lines}
+    assert made["clusters"].settings["metric"] == "macro-f1"
+    assert "metric" not in made["random"].settings
+    assert Comparison.load(tmp_path) == found

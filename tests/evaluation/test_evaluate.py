@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
+from sklearn.metrics import balanced_accuracy_score
 from torch_geometric.nn import GCNConv, SAGEConv
 
 import gcond
@@ -21,7 +23,7 @@ from gcond.jobs import training_job
 from gcond.models.gcn import GCN
 from gcond.models.mlp import MLP
 from gcond.models.sgc import SGC
-from gcond.training import Fit, Recipe, fit
+from gcond.training import Fit, Recipe, fit, predict
 from gcond.training.fit import runs_together
 
 QUICK = {"epochs": 12}
@@ -334,3 +336,48 @@ def test_a_recipe_of_the_wrong_kind_and_a_class_are_told_apart(source: SourceGra
         evaluate(small, on=source, models=GCN)  # type: ignore[arg-type]
     with pytest.raises(GcondError, match="epochs"):
         gcond.condense(source, nodes=8, recipe={"epochs": 1})  # type: ignore[arg-type]
+
+
+def test_every_score_has_all_metrics_and_the_file_keeps_them(
+    source: SourceGraph, small: CondensedGraph, tmp_path: Path
+) -> None:
+    model, recipe = GCN(hidden=8), Recipe(epochs=12, metric="balanced-accuracy")
+    (score,) = evaluate(small, on=source, models=[model], runs=2, epochs=12, metric="balanced-accuracy")
+    view = source.view("test")
+    fitted = fit(model, small.view(), source.view("val"), classes=source.num_classes, seeds=[0, 1], recipe=recipe)
+    balanced = [balanced_accuracy_score(view.y, one) for one in predict(model, fitted.parameters, view)]
+    assert score.metrics is not None
+    assert score.metrics.balanced_accuracy == pytest.approx(sum(balanced) / 2)
+    assert score.val_mean == pytest.approx(float(fitted.val_accuracy.mean()))
+    assert score.recipe["metric"] == "balanced-accuracy"
+    path = tmp_path / "small.safetensors"
+    small.with_scores([score]).save(path)
+    provenance = CondensedGraph.load(path).provenance
+    assert provenance is not None
+    assert provenance.scores == (score,)
+
+
+def test_scores_of_files_that_name_no_metric_are_replaced(source: SourceGraph, small: CondensedGraph) -> None:
+    (score,) = evaluate(small, on=source, runs=1, recipe=QUICK)
+    recipe = {key: value for key, value in score.recipe.items() if key != "metric"}
+    older = dataclasses.replace(score, recipe=recipe, metrics=None, mean=0.0)
+    provenance = small.with_scores([older]).with_scores([score]).provenance
+    assert provenance is not None
+    assert provenance.scores == (score,)
+
+
+def test_runs_that_were_kept_without_counts_have_accuracy_alone(
+    source: SourceGraph, small: CondensedGraph, tmp_path: Path
+) -> None:
+    (fresh,) = evaluate(small, on=source, runs=2, recipe=QUICK, folder=tmp_path)
+    log = tmp_path / "trials.jsonl"
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps({k: v for k, v in row.items() if k != "confusion"}) + "\n" for row in rows))
+    (kept,) = evaluate(small, on=source, runs=2, recipe=QUICK, folder=tmp_path)
+    assert kept == dataclasses.replace(fresh, metrics=None)
+    assert len(log.read_text().splitlines()) == 2  # nothing was done again
+
+
+def test_an_unknown_metric_is_refused(source: SourceGraph, small: CondensedGraph) -> None:
+    with pytest.raises(GcondError, match=r"metric='f1' is not usable.*'macro-f1'"):
+        evaluate(small, on=source, runs=1, metric="f1")

@@ -117,7 +117,7 @@ def test_test_nodes_are_not_looked_at(found: RecipeSearch, monkeypatch: pytest.M
     """Other labels on the test nodes change nothing, and neither does a source without any."""
     plain = gcond.load("synthetic:tiny")
     poisoned = (plain.y + 1) % plain.num_classes
-    monkeypatch.setattr(training_job, "accuracy", None)
+    monkeypatch.setattr(training_job, "predict", None)
     for changes in (
         {"y": torch.where(plain.test_mask, poisoned, plain.y)},
         {"test_mask": torch.zeros_like(plain.test_mask)},

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gcond.condensed import Compaction, CondensedGraph
+from gcond.data import load
 from gcond.errors import GcondError
 from gcond.matching.probe import Probe
 from gcond.methods import compact as compaction
@@ -36,11 +37,11 @@ def judged(monkeypatch):
     monkeypatch.setattr(compaction, "ENOUGH", 0.0)
 
     def set_rule(rule):
-        def accuracy(small, val, seed):
+        def reached(small, val, seed, metric):
             asked.append(small)
             return rule(small)
 
-        monkeypatch.setattr(compaction, "_accuracy", accuracy)
+        monkeypatch.setattr(compaction, "_reached", reached)
         return asked
 
     return set_rule
@@ -229,3 +230,14 @@ def test_the_weights_of_a_structure_go_unless_they_are_to_stay(wide):
 def test_cost_counts_the_judging(wide):
     small = condense(wide, method="random", nodes=9)
     assert compact(small, on=wide).provenance.cost["cpu_seconds"] > small.provenance.cost["cpu_seconds"]
+
+
+def test_a_cut_is_judged_by_the_metric_of_the_method():
+    graph = load("synthetic:tiny")
+    by = {"nodes": 9, "compact": True, "teacher": "ridge", "spread": "means"}
+    plain = condense(graph, method="clusters", **by).provenance
+    other = condense(graph, method="clusters", metric="macro-f1", **by).provenance
+    assert "metric" not in plain.compaction
+    assert other.compaction["metric"] == "macro-f1"
+    assert other.metric == other.settings["metric"] == "macro-f1"
+    assert plain.compaction["val_accuracy"] != other.compaction["val_accuracy"]

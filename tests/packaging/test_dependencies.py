@@ -17,7 +17,7 @@ SOURCE = ROOT / "src" / "gcond"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 # Extras of people who use gcond; the others are of people who work on it.
-RUNTIME_EXTRAS = ("pyg", "report", "ray", "tensorboard")
+RUNTIME_EXTRAS = ("pyg", "report", "ray", "tensorboard", "pack", "tune")
 IMPORTED_BY_OTHERS = {"tensorboard": "torch.utils.tensorboard imports it"}
 
 

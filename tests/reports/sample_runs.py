@@ -1,4 +1,4 @@
-"""A tiny run folder: what `gcond compare` and `gcond nas` leave, in small."""
+"""A tiny run folder: what `gcond compare`, `gcond nas` and `gcond tune` leave, in small."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ import torch
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Provenance
 from gcond.condensed.score import Score
-from gcond.results import Architecture, Comparison, Line, Search, SourceSummary, Winner
+from gcond.config.setting_ranges import Choices, Range
+from gcond.results import (
+    Architecture,
+    Comparison,
+    Finalist,
+    Line,
+    Search,
+    SourceSummary,
+    TunedTrial,
+    Tuning,
+    Winner,
+)
 from gcond.results.search import CondensedSummary
 
 HOSTILE = (
@@ -106,6 +117,60 @@ def comparison(names: tuple[str, ...] = (), source: str = "toy", method: str = "
     return replace(found, **changes)
 
 
+def tried(number: int, **changes: Any) -> TunedTrial:
+    """A configuration that was fully trained."""
+    settings = {"hidden": 256, "lr": 0.01} if changes.get("usual") else {"hidden": 64, "lr": 0.02}
+    return replace(TunedTrial(number, "gcn", settings, "complete", (0.7, 0.8), epochs=600, cpu_seconds=1.5), **changes)
+
+
+def finalist(trial: int, **changes: Any) -> Finalist:
+    found = Finalist(
+        trial=trial,
+        model="gcn",
+        settings={"layers": 2, "hidden": 64, "activation": "relu"},
+        recipe={"epochs": 300, "lr": 0.02},
+        searched=0.83,
+        confirmed=(0.82, 0.80),
+        confirmed_test=(0.81, 0.83),
+        confirm_cpu_seconds=1.0,
+        val=(0.80, 0.79),
+        test=(0.79, 0.81),
+        epochs=400,
+        cpu_seconds=20.0,
+    )
+    return replace(found, **changes)
+
+
+def tuning(**changes: Any) -> Tuning:
+    """Four configurations, of which one was given up."""
+    found = Tuning(
+        source=SourceSummary("toy"),
+        condensed=CondensedSummary(nodes=8, edges=7, bytes=800, sha256="cd", method="clusters"),
+        ranges={"gcn": {"hidden": Choices((64, 128, 256)), "lr": Range(0.001, 0.1, log=True)}},
+        held={"epochs": 300},
+        seed=0,
+        runs=1,
+        batch=2,
+        prune=True,
+        wanted=4,
+        trials=(
+            tried(0, usual=True),
+            tried(1, state="pruned", accuracies=(0.5,), epochs=66, cpu_seconds=0.5),
+            tried(2, accuracies=(0.7, 0.83), epochs=900),
+            tried(3, settings={"hidden": 128, "lr": 0.05}),
+        ),
+        finalists=(
+            finalist(2),
+            finalist(3, searched=0.8, confirmed=(0.80, 0.80), val=(0.82, 0.82)),
+            finalist(0, searched=0.8, confirmed=(0.79, 0.79), val=(0.78, 0.78), test=(0.77, 0.77)),
+        ),
+        condense_cpu_seconds=2.0,
+        optuna="5.0.0",
+        command="gcond tune toy-clusters-8.safetensors --on toy --trials 4",
+    )
+    return replace(found, **changes)
+
+
 def search(**changes: Any) -> Search:
     tried = (Architecture({"hops": hops}, 0.7 + hops / 100, 0.71 + hops / 100, 0.4, 3.0) for hops in (2, 4, 6))
     winner = Winner({"hops": 6}, (0.776, 0.784, 0.78, 0.776, 0.784))
@@ -124,13 +189,13 @@ def search(**changes: Any) -> Search:
     return replace(found, **changes)
 
 
-def values_of(found: Comparison | Search) -> dict[str, Any]:
+def values_of(found: Comparison | Search | Tuning) -> dict[str, Any]:
     """What the file of ``found`` holds, to be written by hand."""
-    kind = "comparison" if isinstance(found, Comparison) else "nas"
+    kind = {Comparison: "comparison", Search: "nas", Tuning: "tune"}[type(found)]
     return json.loads(json.dumps({"kind": kind, "gcond": "0.1.0", **asdict(found)}))
 
 
-def write_result(folder: Path, found: Comparison | Search) -> None:
+def write_result(folder: Path, found: Comparison | Search | Tuning) -> None:
     """Write ``found`` where it belongs; halves of letters, too, which gcond would not write."""
     values = values_of(found)
     (folder / f"{values['kind']}.json").write_text(json.dumps(values))

@@ -19,6 +19,7 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.text import Text
 
 from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.condensed.graph_picture import joined_pairs
 from gcond.condensed.provenance import Provenance
 from gcond.errors import GcondError
 from gcond.reports.figures import save_figure, style, svg_text
@@ -29,9 +30,10 @@ from gcond.reports.figures.class_balance import balance_figure
 from gcond.reports.figures.feature_map import MOST_SOURCE_NODES, embedding_figure, sample_nodes, tsne
 from gcond.reports.figures.graph_drawing import graph_figure, layout, pack
 from gcond.reports.figures.learning_curves import curves_figure, kept_probe
-from gcond.reports.graph_geometry import joined_pairs
+from gcond.reports.figures.tuning_progress import tuning_figure
 from gcond.results import Architecture, Comparison, Line, Search, SourceSummary, ThresholdPoint, Winner
 from gcond.results.search import CondensedSummary
+from reports.sample_runs import tuning
 
 NASTY = ("$x_1$ & <b>", "_hidden_", "a$", "100% {}", "\x00\x1f tab\tnew\nline", "''\"", "")
 HISTORY = {"loss": [9.0, 1.0, 0.2], "probe": [0.5, 0.7, 0.7, 0.6], "probe_epoch": [0.0, 1.0, 2.0, 3.0]}
@@ -107,6 +109,7 @@ def every_figure(name="cora", names=(), method="gcond"):
         "threshold": threshold_figure(POINTS, small=small),
         "budget": budget_figure(comparison(name, method)),
         "architectures": architectures_figure(search(name, method)),
+        "tuning": tuning_figure(tuning(source=SourceSummary(name))),
     }
 
 
@@ -146,7 +149,7 @@ def test_the_same_data_gives_the_same_bytes(tmp_path):
                 save_figure(figure, tmp_path / f"{kind}.{suffix}")
             found.append({path.name: path.read_bytes() for path in tmp_path.glob(f"*.{suffix}")})
         assert found[0] == found[1]
-        assert len(found[0]) == 6
+        assert len(found[0]) == 7
 
 
 def test_neither_reads_nor_changes_a_users_settings():
@@ -440,6 +443,19 @@ def test_architectures():
     assert any("test accuracy 81.0 ± 0.2 %" in word for word in words(figure))
     with pytest.raises(GcondError, match="nothing to draw"):
         architectures_figure(dataclasses.replace(search(), architectures=()))
+
+
+def test_tuning():
+    figure = tuning_figure(tuning())
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    np.testing.assert_allclose(np.asarray(lines["given up on the way"].get_xydata()), [[1, 50]])
+    np.testing.assert_allclose(np.asarray(lines["fully trained"].get_xydata()), [[0, 80], [2, 83], [3, 80]])
+    np.testing.assert_allclose(np.asarray(lines["usual configuration"].get_xydata()), [[0, 80]])
+    np.testing.assert_allclose(np.asarray(lines["best so far"].get_ydata()), [80, 83, 83, 83])
+    assert "Toy: 4 configurations of GCN on 8 condensed nodes" in words(figure)
+    assert "5.00 s of CPU time" in words(figure)
+    with pytest.raises(GcondError, match="nothing to draw"):
+        tuning_figure(tuning(trials=()))
 
 
 def test_embedding_shows_both_graphs(make_graph):

@@ -21,17 +21,20 @@ from hypothesis import strategies as st
 from gcond.cli.app import app
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.errors import GcondError
+from gcond.graph.force_layout import positions
 from gcond.reports.page import PageRun, interactive_view, page_tables, read_runs, render_page, sentences
-from gcond.reports.page.force_layout import positions
 from gcond.reports.page.remake_commands import commands_of
 from gcond.results import Comparison, Failure, SourceSummary, Winner
 from reports.sample_runs import (
     HOSTILE,
     comparison,
+    finalist,
     line,
     score,
     search,
     small,
+    tried,
+    tuning,
     values_of,
     write_result,
     write_run,
@@ -180,6 +183,36 @@ def test_a_search_has_its_section(folder):
 def test_a_search_alone_is_a_run(tmp_path, no_figures):
     write_result(tmp_path, search())
     assert "toy: architecture search" in Elements(render_page(read_runs([tmp_path]))).text
+
+
+def test_a_search_for_hyper_parameters_has_its_section(folder):
+    write_result(folder, tuning())
+    text = Elements(render_page(read_runs([folder]))).text
+    assert (
+        "4 configurations of GCN were tried on 8 condensed nodes. Trained on the whole graph, the winner gets" in text
+    )
+    assert "80.0 ± 1.4 % of the test nodes right (n = 2), the usual configuration 77.0 ± 0.0 %" in text
+    assert "hidden=64, lr=0.02 winner 83.0 81.0 79.5 82.0 ± 1.4 80.0 ± 1.4 2 10.0 s" in text
+    assert "orders agree Spearman 0.50, Kendall 0.33, condensed and whole, over the 3 above" in text
+    assert "108.3 s (an estimate: the search's epochs times" in text
+    assert "gcond tune toy-clusters-8.safetensors --on toy --trials 4" in text
+
+
+def test_a_search_for_hyper_parameters_alone_is_a_run(tmp_path, no_figures):
+    write_result(tmp_path, tuning())
+    assert "toy: hyper-parameter search" in Elements(render_page(read_runs([tmp_path]))).text
+    write_result(tmp_path, tuning(finalists=(), trials=tuning().trials[:1]))
+    text = Elements(render_page(read_runs([tmp_path]))).text
+    assert "1 configuration of GCN was tried on 8 condensed nodes; none of them has been trained on the whole" in text
+    assert "1 of 4: 1 trained fully" in text
+
+
+def test_hostile_names_in_a_search_stay_text(tmp_path, no_figures):
+    name = HOSTILE[1]
+    trials = (tried(0, model=name, usual=True, settings={name: name}),)
+    found = tuning(ranges={name: {}}, trials=trials, finalists=(finalist(0, model=name),), command=name)
+    write_result(tmp_path, dataclasses.replace(found, source=SourceSummary(name)))
+    assert Elements(render_page(read_runs([tmp_path]))).tags.count("script") == 1
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -14,8 +14,9 @@ from gcond.reports.comparison_table import comparison_table, failure_lines, lege
 from gcond.reports.reproduction_table import reproduction_table
 from gcond.reports.search_table import search_tables
 from gcond.reports.tables import Table, accuracy, assignments, facts, score_table, seconds, size, statistics_table
+from gcond.reports.tuning_table import sides_table, tuning_tables
 from gcond.results import Failure, Figure, ReproducedRow, Reproduction, SourceSummary
-from reports.sample_runs import comparison, line, search
+from reports.sample_runs import comparison, line, search, tuning
 
 
 def drawn(table, width=200):
@@ -191,6 +192,36 @@ def test_a_search_in_two_tables():
     winners, said = search_tables(search(architectures=(), winners={}))
     assert winners.rows[0] == ("condensed graph", "0.00 s", "–", "–", "–")
     assert said.rows == (("Pearson correlation", "–"), ("Spearman correlation", "–"))
+
+
+def test_a_search_for_hyper_parameters_in_two_tables():
+    finalists, said = tuning_tables(tuning(failures=(Failure("a", "b"),)), "folder", "gcond evaluate x")
+    assert finalists.title == "gcn on toy, searched on 8 condensed nodes"
+    assert finalists.columns[2:5] == ("validation %, in the search", "trained on condensed", "trained on whole")
+    assert finalists.columns[5:7] == ("test %, condensed", "test %, whole")
+    assert finalists.rows == (
+        ("hidden=64, lr=0.02", "winner", "83.0", "81.0", "79.5", "82.0 ± 1.4", "80.0 ± 1.4", "2", "10.0 s"),
+        ("hidden=128, lr=0.05", "best on whole", "80.0", "80.0", "82.0", "82.0 ± 1.4", "80.0 ± 1.4", "2", "10.0 s"),
+        ("hidden=256, lr=0.01", "usual", "80.0", "79.0", "78.0", "82.0 ± 1.4", "77.0 ± 0.0", "2", "10.0 s"),
+    )
+    facts = dict(said.rows)
+    assert facts["configurations"] == "4: 3 trained fully, 1 given up on the way"
+    assert facts["CPU time to condense"] == "2.00 s"
+    assert facts["CPU time to search"] == "5.00 s"
+    assert facts["CPU time of those above"] == "3.00 s anew on the condensed graph, 60.0 s on the whole graph"
+    assert facts["the same search there"].startswith("108.3 s (an estimate: ")
+    assert (facts["failures"], facts["wrote"], facts["next"]) == ("1", "folder", "gcond evaluate x")
+
+
+def test_a_search_on_the_whole_graph_has_one_order_and_no_estimate():
+    finalists, said = tuning_tables(tuning(condensed=None, ranges={"gcn": {}, "sgc": {}}))
+    assert finalists.columns[2:5] == ("validation %, in the search", "trained on whole", "test %, whole")
+    assert finalists.rows[0][0] == "gcn: hidden=64, lr=0.02"
+    assert not {"orders agree", "CPU time to condense", "the same search there", "failures"} & set(dict(said.rows))
+    both = sides_table([tuning(), tuning(condensed=None)])
+    assert both.rows[0][:5] == ("8 condensed nodes", "4", "2.00 s", "5.00 s", "3.00 s")
+    assert both.rows[1][:5] == ("the whole graph", "4", "–", "5.00 s", "–")
+    assert both.rows[0][5:] == ("60.0 s", "82.0 ± 1.4", "80.0 ± 1.4", "80.0 ± 1.4", "77.0 ± 0.0", "2")
 
 
 def test_ours_beside_the_papers_figure():

@@ -162,3 +162,24 @@ def test_what_others_added_is_found_after_a_refresh(tmp_path: Path) -> None:
 def test_the_key_depends_on_content_and_not_on_order() -> None:
     assert trial_key({"a": 1, "b": [1, 2]}) == trial_key({"b": [1, 2], "a": 1})
     assert trial_key({"a": 1}) != trial_key({"a": 2})
+
+
+def test_rows_of_a_version_that_kept_less_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    row = dataclasses.asdict(trial())
+    for name in ("confusion", "epochs", "looks"):
+        del row[name]
+    path.write_text(json.dumps(row, sort_keys=True) + "\n")
+    assert TrialLog(path).find("k", 0) == trial()
+    TrialLog(path).add(dataclasses.replace(trial(seed=1), confusion=((3, 0), (1, 2))))
+    found = TrialLog(path).find("k", 1)
+    assert found is not None
+    assert found.confusion == ((3, 0), (1, 2))
+
+
+@pytest.mark.parametrize("confusion", [((1, 2),), ((1, -1), (0, 0)), ((0.5, 1), (1, 1)), "1"])
+def test_a_row_with_no_confusion_matrix_is_refused(tmp_path: Path, confusion: object) -> None:
+    path = tmp_path / "trials.jsonl"
+    path.write_text(json.dumps(dataclasses.asdict(trial()) | {"confusion": confusion}, sort_keys=True) + "\n")
+    with pytest.raises(GcondError, match="line 1"):
+        TrialLog(path)

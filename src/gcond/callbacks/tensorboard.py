@@ -43,7 +43,7 @@ class TensorBoard(Callback):
             raise unwritable(self._folder, error) from None
 
     def on_probe(self, run: Run) -> None:
-        self._writer.add_scalar("probe/validation accuracy", run.probes[-1].accuracy, run.epoch)
+        self._writer.add_scalar(f"probe/validation {run.metric}", run.probes[-1].accuracy, run.epoch)
 
     def on_epoch(self, run: Run) -> None:
         self._writer.add_scalar("loss", run.history["loss"][-1], run.epoch)

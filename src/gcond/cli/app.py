@@ -22,11 +22,16 @@ from gcond.cli import (
     inspect,
     listings,
     nas,
+    pack,
     plot,
+    predict,
     propagate,
     recommend,
     report,
     reproduce,
+    synthesize,
+    train,
+    tune,
 )
 from gcond.cli.common_options import BEGAN, TYPED
 from gcond.cli.output import fail
@@ -50,19 +55,24 @@ app = App(
 _COMMANDS: dict[str, Callable[..., None]] = {
     "condense": condense.command,
     "evaluate": evaluate.command,
+    "train": train.command,
+    "predict": predict.command,
     "compare": compare.command,
     "grow": grow.command,
     "compact": compact.command,
     "nas": nas.command,
     "recommend": recommend.command,
+    "tune": tune.command,
     "inspect": inspect.command,
     "plot": plot.command,
+    "pack": pack.command,
     "propagate": propagate.command,
     "report": report.command,
     "reproduce": reproduce.command,
     "methods": listings.methods,
     "models": listings.models,
     "datasets": listings.datasets,
+    "synthesize": synthesize.command,
     "demo": demo.command,
 }
 for _place, (_name, _function) in enumerate(_COMMANDS.items()):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import CoercionError, Group, Parameter, Token
 
 from gcond.cli.output import Voice
+from gcond.config.metric import Metric
 from gcond.errors import GcondError
 from gcond.graph import Setting
 from gcond.graph.feature_kinds import MEANINGS, FeatureChoice
@@ -80,6 +81,7 @@ class Common:
         setting: Setting | None = None,
         directed: bool = False,
         features: FeatureChoice | None = None,
+        memory: str | None = None,
     ) -> SourceGraph:
         """The source graph called ``source``; what was repaired on the way is said.
 
@@ -88,7 +90,9 @@ class Common:
         """
         from gcond.data import load
 
-        graph = load(source, setting=setting, data_dir=self.data, directed=directed, features=features)
+        graph = load(
+            source, setting=setting, data_dir=self.data, directed=directed, features=features, memory_limit=memory
+        )
         say_notes(graph, voice)
         return graph
 
@@ -101,13 +105,24 @@ class Common:
         setting: Setting | None = None,
         directed: bool = False,
         features: FeatureChoice | None = None,
+        memory: str | None = None,
     ) -> tuple[SourceGraph, bool]:
         """The graph ``source`` as ``small`` was made from it, and whether it is that very graph; if not, it is said."""
         from gcond.condensed.origin import load_origin, transform_difference
 
         made = small.provenance
-        graph = load_origin(made, source, setting=setting, directed=directed, features=features, data_dir=self.data)
+        graph = load_origin(
+            made,
+            source,
+            setting=setting,
+            directed=directed,
+            features=features,
+            data_dir=self.data,
+            memory_limit=memory,
+        )
         say_notes(graph, voice)
+        for note in small.notes:
+            voice.note(f"the condensed graph: {note}")
         same = made is not None and made.source.get("sha256") == graph.sha256
         if made is not None and not same:
             voice.warn(
@@ -138,6 +153,10 @@ FeaturesOption = Annotated[
         + "; ".join(f"{kind}, {meaning}" for kind, meaning in MEANINGS.items())
         + "."
     ),
+]
+MetricOption = Annotated[
+    Metric | None,
+    Parameter(help="What is best on the validation nodes, wherever they choose; accuracy if not given."),
 ]
 SetOption = Annotated[
     tuple[str, ...],
@@ -182,3 +201,12 @@ def check_new_file(out: Path, source: str, force: bool) -> None:
         raise GcondError(f"'{out}' is the source itself: give another name with -o")
     if not force:
         raise GcondError(f"'{out}' exists already: give another name with -o, or --force to replace it")
+
+
+def check_run_folder(out: Path, result: str) -> None:
+    """Refuse a place that the file ``result`` could not be written to before hours are spent on what goes in there."""
+    from gcond.runtime.files import check_writable
+
+    if out.exists() and not out.is_dir():
+        raise GcondError(f"'{out}' is a file: give a folder with --out")
+    check_writable(out / result if out.exists() else out)

@@ -16,6 +16,7 @@ from gcond.cli.common_options import (
     Common,
     DirectedOption,
     FeaturesOption,
+    MetricOption,
     SetOption,
     SettingOption,
     Source,
@@ -43,6 +44,7 @@ def command(
     models: Annotated[str, Parameter(help="Names from `gcond models` with commas between, or all.")] = "gcn",
     seeds: Annotated[int, whole_number("Condensed graphs per method and budget.", least=1)] = 5,
     runs: Annotated[int, whole_number("Trainings on each of them.", least=1)] = 10,
+    metric: MetricOption = None,
     out: Annotated[Path | None, Parameter(alias="-o", help="The run folder; SOURCE-comparison if not given.")] = None,
     recipe: Annotated[
         str | None,
@@ -91,6 +93,7 @@ def command(
                 models=networks,
                 seeds=seeds,
                 runs=runs,
+                metric=metric,
                 recipe=training,
                 folder=folder,
                 engine=engine,

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments
+from gcond.cli.column_engine import THIS_PROCESS, ColumnEngine, MemoryOption
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
     DirectedOption,
     FeaturesOption,
+    MetricOption,
     SetOption,
     SettingOption,
     Source,
@@ -29,6 +31,7 @@ from gcond.errors import GcondError
 if TYPE_CHECKING:
     from gcond.cli.output import Voice
     from gcond.condensed import CondensedGraph
+    from gcond.config.metric import Metric
     from gcond.graph import SourceGraph
 
 DEFAULT_METHOD = "gcond"
@@ -49,6 +52,7 @@ def command(
         str | None,
         Parameter(help="Settings of the method from a TOML file, or the paper's for a data set, such as cora."),
     ] = None,
+    metric: MetricOption = None,
     set_: Annotated[SetOption, Parameter(help="Settings of the method; they go before the recipe's.")] = (),
     setting: SettingOption = None,
     directed: DirectedOption = False,
@@ -60,6 +64,8 @@ def command(
         bool,
         flag("At the end, find the recipe that fits a GCN here, as `gcond recommend` does, and write it down too."),
     ] = False,
+    memory: MemoryOption = None,
+    work: ColumnEngine = THIS_PROCESS,
     force: Annotated[bool, flag("Replace the file, and a checkpoint, if there is one.")] = False,
     watching: Watching = NOT_WATCHING,
     common: Common = DEFAULTS,
@@ -84,6 +90,10 @@ def command(
     if recommend and watching.within is not None:
         raise GcondError("--within is for condensing alone: leave --recommend out, and use gcond recommend afterwards")
     chosen = method_for(method, parse_assignments(set_), recipe)
+    if metric is not None:
+        if chosen.with_metric(metric).chooses_by != metric:
+            raise GcondError(f"method '{method}' chooses nothing on validation nodes: leave --metric out")
+        chosen = chosen.with_metric(metric)
     learned = chosen.kind == "learned"
 
     def check(place: Path) -> None:
@@ -93,7 +103,7 @@ def command(
 
     if out is not None:
         check(out)
-    graph = common.load(source, voice, setting=setting, directed=directed, features=features)
+    graph = common.load(source, voice, setting=setting, directed=directed, features=features, memory=memory)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
     if ratio is not None and (asked := round(parse_ratio(ratio) * graph.budget_population)) > budget.nodes:
         voice.note(
@@ -104,12 +114,12 @@ def command(
         out = Path(f"{file_stem(graph)}-{method}-{budget.nodes}.safetensors")
         check(out)
     device = choose_device(common.device)
-    with watching.session(out, voice, method, learned=learned) as callbacks:
+    with work.on(graph, voice, common) as graph, watching.session(out, voice, method, learned=learned) as callbacks:
         make = partial(condense_compact, chosen) if compact else chosen.condense
         condensed = make(graph, budget, seed, device=device, callbacks=callbacks, threads=common.threads)
         condensed.save(out)
     if recommend:
-        condensed = _recommended(condensed, graph, voice, common)
+        condensed = _recommended(condensed, graph, voice, common, chosen.chooses_by)
         condensed.save(out)
 
     provenance, found = condensed.provenance, condensed.statistics
@@ -123,10 +133,14 @@ def command(
     tell_written(voice, out, condensed, source, counts=counts, time=seconds(provenance.cost["wall_seconds"]))
 
 
-def _recommended(condensed: CondensedGraph, graph: SourceGraph, voice: Voice, common: Common) -> CondensedGraph:
+def _recommended(
+    condensed: CondensedGraph, graph: SourceGraph, voice: Voice, common: Common, metric: Metric
+) -> CondensedGraph:
     """The same graph with the recipe that fits it."""
     from gcond.evaluation.recommend import recommend
 
     with voice.progress("recommending") as tick:
-        found = recommend(condensed, on=graph, device=common.device, threads=common.threads, on_progress=tick)
+        found = recommend(
+            condensed, on=graph, metric=metric, device=common.device, threads=common.threads, on_progress=tick
+        )
     return found.graphs[0]

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments
+from gcond.cli.column_engine import MemoryOption
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
     DirectedOption,
     FeaturesOption,
+    MetricOption,
     SetOption,
     SettingOption,
     whole_number,
@@ -27,6 +29,7 @@ from gcond.reports.score_changes import changed
 if TYPE_CHECKING:
     from gcond.cli.output import Voice
     from gcond.condensed import CondensedGraph, Score
+    from gcond.config.metric import Metric
     from gcond.evaluation.recommended import Advice
     from gcond.graph import SourceGraph
     from gcond.models import Model
@@ -46,6 +49,7 @@ def command(
     set_: Annotated[
         SetOption, Parameter(help="Settings of the training or of the models, such as epochs=600 or hidden=64.")
     ] = (),
+    metric: MetricOption = None,
     recipe: Annotated[
         str | None,
         Parameter(
@@ -61,6 +65,7 @@ def command(
     features: FeaturesOption = None,
     record: Annotated[bool, Parameter(help="Write the scores into the condensed file.")] = True,
     work: EngineOptions = THIS_MACHINE,
+    memory: MemoryOption = None,
     common: Common = DEFAULTS,
 ) -> None:
     """Train models on a condensed graph and test them on its source.
@@ -72,9 +77,10 @@ def command(
     By the recipe that fits: gcond evaluate cora-herding-70.safetensors --on cora --recipe recommended
     """
     voice = common.start()
+    from gcond.reports.class_table import class_table
     from gcond.reports.tables import score_table
 
-    assigned = parse_assignments(set_)
+    assigned = with_metric(parse_assignments(set_), metric)
     if (condensed is None) == (whole is None):
         raise GcondError("give either a condensed file with --on SOURCE, or --whole SOURCE")
     if whole is not None and on is not None:
@@ -84,18 +90,22 @@ def command(
     if runs < 1:
         raise GcondError(f"{runs} runs are too few: use --runs 1 or more")
     names = named_models(models)
-    shape, training = _divide(names, assigned)
-    networks = _networks(names, shape)
+    shape, training = divide_settings(names, assigned)
+    networks = networks_of(names, shape)
     _check_places(condensed if record else None, out)
 
     small = _load_condensed(condensed) if condensed is not None else None
-    advice = _advice(recipe, condensed, small)
+    advice = advice_for(recipe, condensed, small)
     if advice is not None:
         networks = [advice.model(name, shape) for name in names]
     if small is None:
-        source = _load_whole(common, str(whole), voice, advice, setting=setting, directed=directed, features=features)
+        source = load_whole(
+            common, str(whole), voice, advice, setting=setting, directed=directed, features=features, memory=memory
+        )
     else:
-        source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed, features=features)
+        source, same = common.load_origin(
+            small, str(on), voice, setting=setting, directed=directed, features=features, memory=memory
+        )
         record = record and _can_record(small, same, voice)
 
     from gcond.evaluation.evaluate import evaluate
@@ -121,21 +131,33 @@ def command(
     provenance = small.provenance if small is not None else None
     method = provenance.method if provenance is not None else None
     changes = [changed(score) for score in scores]
+    by_class = class_table({score.model: score.metrics for score in scores}, source.class_names, "by class, %")
     title = f"{source.name}, whole graph" if condensed is None else f"{condensed.name}, tested on {source.name}"
     voice.result(
         {
             "source": source.name,
             "condensed": str(condensed) if condensed is not None else None,
             "method": method,
+            **({"notes": list(small.notes)} if small is not None and small.notes else {}),
             "nodes": (source if small is None else small).num_nodes,
             "recipe": shared_recipe(scores),
             "results": [
-                {**{key: getattr(score, key) for key in _REPORTED}, "settings": change}
+                {**{key: getattr(score, key) for key in _REPORTED}, "settings": change, **_class_metrics(score)}
                 for score, change in zip(scores, changes, strict=True)
             ],
         },
         score_table(scores, title, changes).rich(),
+        *([by_class.rich()] if by_class is not None else []),
     )
+
+
+def with_metric(assigned: dict[str, str], metric: Metric | None) -> dict[str, str]:
+    """What is ``assigned``, and the metric where it is an option of its own; said twice it is refused."""
+    if metric is None:
+        return assigned
+    if "metric" in assigned:
+        raise GcondError(f"the metric is given twice, as {assigned['metric']} too: use --metric alone")
+    return {**assigned, "metric": metric}
 
 
 def shared_recipe(scores: Sequence[Score]) -> dict[str, Any]:
@@ -149,20 +171,20 @@ def shared_recipe(scores: Sequence[Score]) -> dict[str, Any]:
     }
 
 
-def named_models(text: str) -> list[str]:
+def named_models(text: str, option: str = "--models") -> list[str]:
     """``gcn,sgc`` or ``all`` as a list of models that exist, each once."""
     from gcond import models
 
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise GcondError(f"--models names no model: choose among {', '.join(sorted(models.available()))}, or all")
+        raise GcondError(f"{option} names no model: choose among {', '.join(sorted(models.available()))}, or all")
     for name in names:
         if name != "all":
             models.find(name)
     return sorted(models.available()) if "all" in names else names
 
 
-def _divide(names: Sequence[str], assigned: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def divide_settings(names: Sequence[str], assigned: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is ``assigned`` to the architecture of the models, and the rest, which is the recipe's."""
     from gcond import models
     from gcond.config import settings
@@ -188,7 +210,7 @@ def _divide(names: Sequence[str], assigned: Mapping[str, str]) -> tuple[dict[str
     return shape, recipe
 
 
-def _networks(names: Sequence[str], shape: Mapping[str, str]) -> list[Model]:
+def networks_of(names: Sequence[str], shape: Mapping[str, str]) -> list[Model]:
     """The models, their architecture the usual one but for ``shape``."""
     from gcond import models
     from gcond.config import settings
@@ -196,23 +218,30 @@ def _networks(names: Sequence[str], shape: Mapping[str, str]) -> list[Model]:
     return [settings.build(models.find(name), shape, f"model '{name}'") for name in names]
 
 
-def _advice(recipe: str | None, condensed: Path | None, small: CondensedGraph | None) -> Advice | None:
+def advice_for(recipe: str | None, condensed: Path | None, small: CondensedGraph | None) -> Advice | None:
     """The graph whose recommendation is asked for, if one is."""
     from gcond.evaluation.recommended import RECOMMENDED, Advice, lent_advice
 
     if recipe != RECOMMENDED:
         return lent_advice(recipe)
     if small is None:
-        raise GcondError("--whole has no recommended recipe of its own: use --recipe FILE, a condensed graph of it")
+        raise GcondError(
+            "a whole graph has no recommended recipe of its own: use --recipe FILE, a condensed graph of it"
+        )
     return Advice(small, str(condensed))
 
 
-def _load_whole(common: Common, whole: str, voice: Voice, advice: Advice | None, **reading: Any) -> SourceGraph:
+def load_whole(common: Common, whole: str, voice: Voice, advice: Advice | None, **reading: Any) -> SourceGraph:
     """The whole graph, as it was read for the condensed graph whose recommendation it is trained by."""
     if advice is None:
         return common.load(whole, voice, **reading)
     source, _ = common.load_origin(advice.graph, whole, voice, **reading)
     return source
+
+
+def _class_metrics(score: Score) -> dict[str, Any]:
+    """The metrics that look at every class, as fields of a result; none where a kept run has none."""
+    return dataclasses.asdict(score.metrics) if score.metrics is not None else {}
 
 
 def _together(names: Sequence[str]) -> str:

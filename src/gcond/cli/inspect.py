@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, FeaturesOption, SettingOption
 from gcond.cli.learning_options import learned_facts, structure_facts
+from gcond.cli.model_facts import show_model
 from gcond.cli.storage_facts import compaction_facts, storage, storage_sentence
 from gcond.errors import GcondError
 from gcond.reports.score_changes import changed
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    file: Annotated[Path, Parameter(help="A file that gcond wrote.")],
+    file: Annotated[Path, Parameter(help="A file or a packed store that gcond wrote.")],
     /,
     *,
     on: Annotated[str | None, Parameter(help="The source graph, to compare with.")] = None,
@@ -35,6 +36,7 @@ def command(
     """Say what a file holds, where it comes from and how well it did."""
     voice = common.start()
     from gcond.condensed import CondensedGraph
+    from gcond.data.packed_store import is_store
     from gcond.graph import SourceGraph
     from gcond.runtime.tensor_file import read_metadata_kind
 
@@ -42,10 +44,21 @@ def command(
     if on is None and any(given.values()):
         option = next(option for option, is_given in given.items() if is_given)
         raise GcondError(f"{option} says how to read the graph to compare with: add --on SOURCE")
-    if read_metadata_kind(file) == "source":
+    kind = read_metadata_kind(file)
+    if kind == "model":
+        if on is not None:
+            raise GcondError(f"'{file}' is a trained model: --on goes with a condensed file")
+        show_model(file, voice)
+        return
+    if kind == "source":
         if on is not None:
             raise GcondError(f"'{file}' is a source graph itself: --on goes with a condensed file")
         _show_source(file, SourceGraph.load(file), voice)
+        return
+    if is_store(file):
+        if on is not None:
+            raise GcondError(f"'{file}' is a source graph itself: --on goes with a condensed file")
+        _show_store(file, voice)
         return
     condensed = CondensedGraph.load(file)
     source = None
@@ -85,6 +98,76 @@ def _show_source(file: Path, graph: SourceGraph, voice: Voice) -> None:
     voice.result(payload, facts(about).rich(), statistics_table({graph.name: found}).rich())
 
 
+def _show_store(folder: Path, voice: Voice) -> None:
+    """What a packed store holds, after every byte of it was compared with its checksum."""
+    import numpy as np
+
+    from gcond.data.packed_store import open_store
+    from gcond.graph.stored_arrays import TEST, TRAIN, VAL, StoredSparseRows
+    from gcond.reports.tables import Table, facts, size
+
+    with voice.progress("checking") as tick:
+        stored = open_store(folder, anew=True, tick=tick)
+    codes = np.bincount(stored.split, minlength=4)
+    parts = {"train": int(codes[TRAIN]), "val": int(codes[VAL]), "test": int(codes[TEST])}
+    sparse = isinstance(stored.x, StoredSparseRows)
+    transform = stored.transform.kind if stored.transform is not None else "none"
+    payload = {
+        "file": str(folder),
+        "kind": "packed",
+        "name": stored.name,
+        "sha256": stored.sha256,
+        "setting": stored.setting,
+        "directed": stored.directed,
+        "nodes": stored.num_nodes,
+        "edges": stored.num_edges,
+        "listed_edges": stored.listed_edges,
+        "features": stored.num_features,
+        "sparse": sparse,
+        "weighted": stored.weights is not None,
+        "classes": stored.num_classes,
+        "class_names": list(stored.class_names),
+        "split": parts,
+        "ids": stored.ids is not None,
+        "usual_transform": stored.usual,
+        "transform": transform,
+        "notes": list(stored.notes),
+        "bytes": stored.nbytes,
+        "arrays": {
+            name: {"dtype": str(array.dtype), "shape": list(array.shape), "bytes": array.nbytes}
+            for name, array in stored.arrays.items()
+        },
+        "checked": True,
+    }
+    about = {
+        "file": str(folder),
+        "holds": f"the source graph {stored.name}, packed",
+        "nodes": f"{stored.num_nodes:,}",
+        "edges": f"{stored.num_edges:,}, {'directed' if stored.directed else 'undirected'}"
+        + (", weighted" if stored.weights is not None else ""),
+        "features": f"{stored.num_features:,}, {'sparse' if sparse else 'dense'}"
+        + (f", {transform}" if transform != "none" else f"; {stored.usual} when loaded"),
+        "classes": f"{stored.num_classes:,}",
+        "setting": stored.setting,
+        "split": ", ".join(f"{count:,} {part}" for part, count in parts.items()),
+        "nodes' names": "kept" if stored.ids is not None else "row numbers",
+        "notes": "\n".join(stored.notes),
+        "size": size(stored.nbytes),
+        "checked": "every array is what was packed",
+        "sha256": stored.sha256,
+    }
+    arrays = [
+        {
+            "array": name,
+            "type": str(array.dtype),
+            "shape": " × ".join(f"{side:,}" for side in array.shape),
+            "size": size(array.nbytes),
+        }
+        for name, array in stored.arrays.items()
+    ]
+    voice.result(payload, facts(about).rich(), Table.of(arrays, words=(0, 1)).rich())
+
+
 def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | None, voice: Voice) -> None:
     from gcond.reports.tables import score_table, statistics_table
     from gcond.results import SourceSummary
@@ -99,7 +182,7 @@ def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | Non
     }
     payload: dict[str, Any] = {"file": str(file), "kind": "condensed", "sha256": graph.sha256}
     if provenance is None:
-        payload |= {"method": None, "scores": []}
+        payload |= {"method": None, "scores": [], "notes": list(graph.notes)}
     else:  # the statistics of a transform are as long as the feature list
         payload |= provenance.to_json() | {"transform": provenance.transform.get("kind")}
     payload |= {"statistics": found.to_json(), "source_statistics": _counts(original), "reduction": reduction}
@@ -165,7 +248,8 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], store
     )
     p = graph.provenance
     if p is None:
-        about |= {"provenance": "none: it was not made by gcond condense", "reduction": smaller, "storage": stored}
+        about |= {"provenance": "none: it was not made by gcond condense", "notes": "\n".join(graph.notes)}
+        about |= {"reduction": smaller, "storage": stored}
         return facts(about | compaction_facts(graph))
     # Files of other makers may leave parts of the cost or the budget out.
     wall, cpu, memory = p.cost.get("wall_seconds"), p.cost.get("cpu_seconds"), p.cost.get("peak_rss_mb")

@@ -153,7 +153,7 @@ def learned_facts(provenance: Provenance) -> dict[str, str]:
     if kept is not None:
         epoch, best = kept
         place = f"after epoch {epoch:.0f}" if epoch else "at the start"
-        found["best probe"] = f"{percent(best)} % validation accuracy {place}"
+        found["best probe"] = f"{percent(best)} % validation {provenance.metric} {place}"
         if ran and not epoch:
             start = f"init={provenance.start}" if provenance.start else "it"
             found["kept"] = f"the start itself: nothing that was learned from {start} probed better"

@@ -16,6 +16,7 @@ from gcond.cli.common_options import (
     SetOption,
     SettingOption,
     can_draw,
+    check_run_folder,
     command_line,
     whole_number,
 )
@@ -73,13 +74,14 @@ def command(
     from gcond.reports.comparison_table import failure_lines
     from gcond.reports.search_table import search_tables
     from gcond.results import RunFolder
+    from gcond.results.search import SEARCH
     from gcond.runtime.files import make_folder
 
     recipe, wanted = parse_assignments(set_), parse_grid(grid)
     # What cannot be is refused before anything is read or made.
     recipes(space(model, wanted).models[0], recipe, condensed_epochs)
     out = out or Path(f"{condensed.stem}-nas")
-    _check_folder(out)
+    check_run_folder(out, SEARCH)
     small = CondensedGraph.load(condensed)
     source, _ = common.load_origin(small, on, voice, setting=setting, directed=directed, features=features)
     RunFolder(out).check_source(source)
@@ -118,13 +120,3 @@ def command(
 
             save_figure(architectures_figure(found), out / "nas.png")
     voice.result({"out": str(out), **found.to_json()}, *(table.rich() for table in search_tables(found, str(out))))
-
-
-def _check_folder(out: Path) -> None:
-    """Refuse a place that results could not be written to before hours are spent on them."""
-    from gcond.results.search import SEARCH
-    from gcond.runtime.files import check_writable
-
-    if out.exists() and not out.is_dir():
-        raise GcondError(f"'{out}' is a file: give a folder with --out")
-    check_writable(out / SEARCH if out.exists() else out)

@@ -26,7 +26,11 @@ T = TypeVar("T")
 
 OF_A_FILE = ("graph", "embedding", "threshold", "curves", "balance")
 # Each is drawn from a file of the run folder, which a command wrote.
-OF_A_RUN = {"budget": ("comparison.json", "compare"), "architectures": ("nas.json", "nas")}
+OF_A_RUN = {
+    "budget": ("comparison.json", "compare"),
+    "architectures": ("nas.json", "nas"),
+    "tuning": ("tune.json", "tune"),
+}
 KINDS = (*OF_A_FILE, *OF_A_RUN)
 # What people may ask for, and what matplotlib could write, but these figures are not tested in.
 _OTHER_FORMATS = (".pdf", ".eps", ".ps", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".bmp")
@@ -34,7 +38,7 @@ _OTHER_FORMATS = (".pdf", ".eps", ".ps", ".jpg", ".jpeg", ".gif", ".tif", ".tiff
 
 def command(
     *inputs: Annotated[
-        Path, Parameter(name="FILE|RUN", help="Files of `gcond condense`, or run folders of compare or nas.")
+        Path, Parameter(name="FILE|RUN", help="Files of `gcond condense`, or run folders of compare, nas or tune.")
     ],
     kind: Annotated[str, Parameter(help=f"Some of {','.join(KINDS)}, or all that can be drawn.")] = "all",
     on: Annotated[str | None, Parameter(help="The source graph; `threshold` needs it.")] = None,
@@ -93,7 +97,7 @@ def command(
         save_figure(figure, target)
         drawn.append(about | {"out": str(target)})
     if not drawn:
-        reason = left_out[0]["reason"] if left_out else "it holds neither comparison.json nor nas.json"
+        reason = left_out[0]["reason"] if left_out else "it holds neither comparison.json nor nas.json nor tune.json"
         raise GcondError(f"nothing of '{subjects[0]}' can be drawn: {reason}")
     voice.result({"figures": drawn, "left_out": left_out}, "\n".join(figure["out"] for figure in drawn))
 
@@ -176,7 +180,7 @@ def _check_targets(plan: Sequence[tuple[Path, Path]]) -> None:
 
 def _of_run(path: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]]]:
     """Name and maker of every figure to draw of a run folder."""
-    # A run is of compare or of nas: that it lacks the other's file is nothing to speak of.
+    # A run is of compare, of nas or of tune: that it lacks the others' files is nothing to speak of.
     return [
         (name, partial(_draw_run, name, path))
         for name, (file, _) in OF_A_RUN.items()
@@ -187,6 +191,7 @@ def _of_run(path: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]]]
 def _draw_run(kind: str, path: Path) -> Figure:
     from gcond.reports.figures.accuracy_by_budget import budget_figure
     from gcond.reports.figures.architecture_agreement import architectures_figure
+    from gcond.reports.figures.tuning_progress import tuning_figure
     from gcond.results import RunFolder
 
     def there(found: T | None) -> T:
@@ -196,9 +201,11 @@ def _draw_run(kind: str, path: Path) -> Figure:
         return found
 
     folder = RunFolder(path)
-    return (
-        budget_figure(there(folder.comparison())) if kind == "budget" else architectures_figure(there(folder.search()))
-    )
+    if kind == "budget":
+        return budget_figure(there(folder.comparison()))
+    if kind == "architectures":
+        return architectures_figure(there(folder.search()))
+    return tuning_figure(there(folder.tuning()))
 
 
 def _of_file(path: Path, asked: _Asked) -> list[tuple[str, Callable[[], Figure]]]:

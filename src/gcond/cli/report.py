@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def command(
     runs: Annotated[
         list[Path],
-        Parameter(help="Folders that `gcond compare` or `gcond nas` wrote, and condensed files.", negative=()),
+        Parameter(
+            help="Folders that `gcond compare`, `gcond nas` or `gcond tune` wrote, and condensed files.", negative=()
+        ),
     ],
     /,
     *,

@@ -43,5 +43,7 @@ def compaction_facts(graph: CondensedGraph) -> dict[str, str]:
         own = (graph.compaction.entries, graph.compaction.bits)
         taken = next(cut.get("val_accuracy", 0.0) for cut in ladder if (cut.get("entries"), cut.get("bits")) == own)
         uncut = made.get("val_accuracy", 0.0)
-        facts["compact"] += f"; validation accuracy {percent(uncut)} % before, {percent(taken)} % after"
+        facts["compact"] += (
+            f"; validation {made.get('metric', 'accuracy')} {percent(uncut)} % before, {percent(taken)} % after"
+        )
     return facts

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gcond.condensed import packing
+from gcond.condensed import graph_picture, packing
 from gcond.condensed.compaction import MOST_PLACES, Compaction, compacted, rounded_labels, rounded_weights
+from gcond.condensed.foreign_file import read_foreign
 from gcond.condensed.provenance import Provenance
 from gcond.condensed.recommendation import Recommendation
 from gcond.condensed.score import Score
-from gcond.errors import GcondError
+from gcond.errors import GcondError, GcondWarning
 from gcond.graph import Inputs, LabelledView
 from gcond.graph.features import compact
 from gcond.graph.statistics import LIGHTEST_EDGE, Statistics, density, edge_homophily, is_symmetric
 from gcond.linalg.sparse import Identity
-from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
+from gcond.runtime import notebook
+from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, plain_names, read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -55,6 +58,8 @@ class CondensedGraph:
     provenance: Provenance | None = None
     compaction: Compaction | None = None
     """The form in which the file holds it, where that is not the plain one: the numbers here are just those."""
+    notes: tuple[str, ...] = ()
+    """What a file of another tool did not say, or had to be left out; one sentence for each."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -64,6 +69,31 @@ class CondensedGraph:
         return (
             f"CondensedGraph({self.num_nodes} nodes, {self.num_edges} entries in A', {self.x.shape[1]} features{made})"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, and a picture of it."""
+        made = self.provenance
+        known: dict[str, object] = (
+            {}
+            if made is None
+            else {
+                "made by": f"{made.method}, seed {made.seed}",
+                "made from": f"{made.source.get('name')}, {made.source.get('nodes', 0):,} nodes, {made.setting}",
+            }
+        )
+        counts = torch.bincount(self.hard_labels, minlength=self.num_classes).tolist()
+        few = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
+        about = known | {
+            "nodes": f"{self.num_nodes:,}, {few} of each of {self.num_classes:,} classes",
+            "edges": f"{self.statistics.edges:,}" if self.num_edges else "none: models train on A' = I",
+            "features": f"{self.x.shape[1]:,}",
+            "labels": "soft" if self.y.dim() == 2 else "hard",
+            "storage": f"{self.nbytes:,} bytes",
+            "notes": "\n".join(self.notes),
+        }
+        for score in made.scores if made is not None else ():
+            about[f"test accuracy, {score.model}"] = score.shown
+        return notebook.facts("Condensed graph", about, graph_picture.svg(self))
 
     @property
     def num_nodes(self) -> int:
@@ -103,16 +133,20 @@ class CondensedGraph:
 
         It carries one self-loop of weight 1 per node, as training here does (:class:`~gcond.graph.inputs.Inputs`);
         layers that normalise with self-loops of their own find them there already. (``ChebConv`` drops them.)
+        ``class_names`` are there where they are known.
         """
         from torch_geometric.data import Data
 
         loops = torch.arange(self.num_nodes).repeat(2, 1)
+        names = self.provenance.class_names if self.provenance is not None else ()
+        named: dict[str, Any] = {"class_names": list(names)} if names else {}
         return Data(
             x=self.x.clone(),
             edge_index=torch.cat([self.edge_index, loops], dim=1),
             edge_weight=torch.cat([self.edge_weight, torch.ones(self.num_nodes)]),
             y=self.y.clone(),
             train_mask=torch.ones(self.num_nodes, dtype=torch.bool),
+            **named,
         )
 
     @classmethod
@@ -206,10 +240,16 @@ class CondensedGraph:
 
     @classmethod
     def load(cls, path: str | Path) -> CondensedGraph:
-        """Read what :meth:`save` wrote; a damaged or foreign file is refused with its reason."""
+        """Read what :meth:`save` wrote; a damaged file is refused with its reason.
+
+        A plain safetensors file of another tool, with ``x``, ``y`` and perhaps ``edge_index`` and ``edge_weight``, is a
+        condensed graph of unknown origin; what it lacks is in :attr:`notes`.
+        """
+        if plain_names(path) is not None:
+            return cls._load_foreign(path)
         tensors, metadata = read_tensors(path)
         if metadata.get("kind") != "condensed":
-            raise GcondError(f"'{path}' holds a {metadata.get('kind')} graph, and a condensed graph is needed here")
+            raise GcondError(f"'{path}' holds a {_held(metadata)}, and a condensed graph is needed here")
         try:
             compaction, tensors = packing.unpack(tensors, metadata.get("compaction"))
         except GcondError as error:
@@ -225,11 +265,30 @@ class CondensedGraph:
         try:
             recorded = metadata["provenance"]
             provenance = None if recorded is None else Provenance.from_json(recorded)
-            return cls(**tensors, structure=structure, provenance=provenance, compaction=compaction)
+            parts: dict[str, Any] = {**tensors, "structure": structure, "compaction": compaction}
+            return cls(**parts, provenance=provenance)
         except GcondError as error:
             raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
         except KeyError:
             raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
+
+    @classmethod
+    def _load_foreign(cls, path: str | Path) -> CondensedGraph:
+        try:
+            tensors, notes = read_foreign(path)
+            x, y, edges, weight = (tensors[name] for name in ("x", "y", "edge_index", "edge_weight"))
+            graph = cls(x, y, edges, weight, notes=notes)
+        except GcondError as error:
+            named = str(error).startswith(f"'{path}'")
+            raise GcondError(str(error) if named else f"'{path}' is not a usable condensed graph: {error}") from None
+        warnings.warn(f"'{path}': {notes[0]}", GcondWarning, stacklevel=3)
+        return graph
+
+
+def _held(metadata: Mapping[str, Any]) -> str:
+    """What a file of gcond's holds, in words."""
+    kind = str(metadata.get("kind"))
+    return "trained model" if kind == "model" else f"{kind} graph"
 
 
 def _check(graph: CondensedGraph) -> None:

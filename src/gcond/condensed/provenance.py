@@ -6,12 +6,13 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Annotated, Any, cast
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 from typing_extensions import TypedDict  # pydantic takes the standard one from Python 3.12 on
 
 from gcond.condensed.recommendation import Recommendation
 from gcond.condensed.score import Score
-from gcond.errors import GcondError
+from gcond.config.metric import Metric
+from gcond.config.recorded import read_record
 from gcond.graph import Setting
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -79,7 +80,9 @@ class CompactionRecord(TypedDict, total=False):
     bytes_before: Count
     bytes_after: Count
     val_accuracy: float
-    """Mean validation accuracy before, a fraction."""
+    """Mean validation accuracy before, a fraction; or of ``metric``, where that is there."""
+    metric: Metric
+    """What stands in the place of accuracy; absent where nothing does."""
     tolerance: float
     runs: Count
     """Trainings for each accuracy."""
@@ -129,6 +132,11 @@ class Provenance:
     parent: Parent = field(default_factory=Parent)
     """The making of that graph: :meth:`as_parent` of its provenance, with a parent of its own if it was grown too."""
 
+    @property
+    def metric(self) -> str:
+        """By which validation chose and probed; accuracy where the method or its version knows no other."""
+        return str(self.settings.get("metric", "accuracy"))
+
     def as_parent(self) -> Parent:
         """Facts of this condensation alone, for the file of what is grown from it."""
         values = self.to_json()
@@ -140,9 +148,4 @@ class Provenance:
     @classmethod
     def from_json(cls, values: Any) -> Provenance:
         """Read what :meth:`to_json` gave; what a later gcond added is passed over."""
-        try:
-            return TypeAdapter(cls).validate_python(values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(["provenance", *(str(part) for part in first["loc"])])
-            raise GcondError(f"damaged metadata, {where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+        return read_record(cls, values, "provenance")

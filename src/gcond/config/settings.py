@@ -6,6 +6,7 @@ import dataclasses
 import math
 import operator
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from gcond.config.registry import suggest
@@ -62,6 +63,20 @@ def whole_number(value: Any, what: str, least: int | None = None) -> int:
     if least is not None and number < least:
         raise GcondError(f"{what}={number} is too small: use {least} or more")
     return number
+
+
+LATER: Mapping[str, Any] = MappingProxyType({"later": True})
+"""Metadata of a field that came later: where it is the default, nothing is another than it was without it."""
+
+
+def identity(settings: object) -> dict[str, Any]:
+    """:func:`as_dict` for fingerprints: without :data:`LATER` fields at their default, so earlier work is found."""
+    fields = {field.name: field for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
+    return {
+        key: value
+        for key, value in as_dict(settings).items()
+        if not fields[key].metadata.get("later") or value != fields[key].default
+    }
 
 
 def as_dict(settings: object) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from gcond.condensed import CondensedGraph
 from gcond.config import settings
+from gcond.config.metric import Metric
 from gcond.data import load
 from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
-from gcond.evaluation.evaluate import asked_recipe, check_fit, check_one_number_of_threads, deviation
+from gcond.evaluation.evaluate import asked_recipe, check_fit, check_one_number_of_threads
 from gcond.graph import SourceGraph, budget_for
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.jobs import ORIGINAL, Condensation, Runner, TrainingJob, training_seeds
@@ -28,6 +29,7 @@ from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick
 from gcond.runtime.threads import check_threads
 from gcond.training import Recipe
+from gcond.training.metrics import Confusion, deviation, over_runs, value
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -48,6 +50,7 @@ def compare(
     models: str | Model | Sequence[str | Model] = "gcn",
     seeds: int = 5,
     runs: int = 10,
+    metric: Metric | None = None,
     recipe: Recipe | Mapping[str, Any] | None = None,
     folder: str | Path | None = None,
     engine: Engine | None = None,
@@ -62,7 +65,9 @@ def compare(
     ``source`` is anything that :func:`gcond.load` takes; ``methods`` and ``models`` are names, ``"all"``, or objects
     with settings of their own; budgets are given by ``ratio``, by ``nodes`` or by both, one or several. ``features``
     is the transform of the features, as for :func:`gcond.load`. ``recipe`` and settings of the training by name
-    (``epochs=200``) override the models' own.
+    (``epochs=200``) override the models' own. By ``metric`` (``"accuracy"``, ``"macro-f1"``, ``"balanced-accuracy"``)
+    validation chooses the epoch of every training and whatever the methods choose by it, and by the same one the best
+    of a budget is found; all three are in the result anyhow.
 
     All of it is kept in the run folder ``folder``: what is there already is not done again. ``engine`` does the work
     (:func:`gcond.open_engine`), by default the cores of this machine, whose jobs share ``threads`` CPU threads or
@@ -72,11 +77,15 @@ def compare(
     seeds = settings.whole_number(seeds, "seeds", least=1)
     runs = settings.whole_number(runs, "runs", least=1)
     source, kept = load(source, features=features), RunFolder(folder)
+    if metric is not None:
+        training["metric"] = metric
     networks = [(model, asked_recipe(model, recipe, training)) for model in resolve_models(models)]
     ratios, sizes = _listed(ratio), _listed(nodes)
     budgets = [budget_for(source, ratio=share) for share in ratios] + [budget_for(source, nodes=n) for n in sizes]
     budgets = list(dict.fromkeys(budgets))
     chosen = _distinct(resolve_methods(methods))
+    if metric is not None:
+        chosen = [method.with_metric(metric) for method in chosen]
     if not budgets:
         raise GcondError("a comparison needs a budget: give ratio= or nodes=, one or several")
     check_fit(source, source)
@@ -88,12 +97,14 @@ def compare(
         made = runner.condense(grid)
         for model, own_recipe in networks:
             measured = _measure(runner, model, own_recipe, made, runs)
+            by = own_recipe.metric
             top = _whole_line(source, model, measured[None])
             if top is None:
                 continue
             lines.append(top)
             for budget in budgets:
-                lines += _budget_lines(source, top, [job for job in made if job.budget == budget], made, measured)
+                jobs = [job for job in made if job.budget == budget]
+                lines += _budget_lines(source, top, jobs, made, measured, metric=by)
     if not lines:
         on_whole = (failure.error for failure in runner.failures if f" on {ORIGINAL}" in failure.what)
         why = next((f": {error}" for error in on_whole), "")
@@ -125,6 +136,17 @@ class _Measured:
     @property
     def tests(self) -> list[float]:
         return [trial.test for trial in self.trials if trial.test is not None]
+
+    @property
+    def confusions(self) -> list[Confusion | None]:
+        return [trial.confusion for trial in self.trials if trial.test is not None]
+
+    def mean(self, metric: Metric) -> float:
+        """Of the test nodes."""
+        if metric == "accuracy":
+            return fmean(self.tests)
+        # Trials that were chosen by another metric than accuracy are of a version that counts classes.
+        return fmean(value(each, metric) for each in self.confusions if each is not None)
 
 
 def _measure(
@@ -201,6 +223,7 @@ def _whole_line(source: SourceGraph, model: Model, measured: _Measured) -> Line 
         kept=1.0,
         condense_cpu_seconds=0.0,
         train_cpu_seconds=measured.cpu_seconds,
+        metrics=over_runs(measured.confusions),
     )
 
 
@@ -210,8 +233,10 @@ def _budget_lines(
     jobs: Sequence[Condensation],
     made: Mapping[Condensation, CondensedGraph],
     measured: Mapping[Condensation | None, _Measured],
+    *,
+    metric: Metric,
 ) -> list[Line]:
-    """The methods at one budget, the best of them marked."""
+    """The methods at one budget, the best of them by ``metric`` marked."""
     by_method: dict[str, list[Condensation]] = {}
     for job in jobs:
         if measured[job].tests:
@@ -219,8 +244,8 @@ def _budget_lines(
     lines = {name: _line(source, top, own, made, measured) for name, own in by_method.items()}
     if not lines:
         return []
-    best = max(lines.values(), key=lambda line: line.mean).method
-    by_seed = {name: {job.seed: fmean(measured[job].tests) for job in own} for name, own in by_method.items()}
+    by_seed = {name: {job.seed: measured[job].mean(metric) for job in own} for name, own in by_method.items()}
+    best = max(lines.values(), key=lambda line: line.value(metric) or 0.0).method
     for name, line in lines.items():
         common = sorted(by_seed[best].keys() & by_seed[name].keys())
         p = paired_p_value([by_seed[best][seed] for seed in common], [by_seed[name][seed] for seed in common])
@@ -260,4 +285,5 @@ def _line(
         peak_rss_mb=max(cost["peak_rss_mb"] for cost in costs),
         break_even=break_even(condensing, training, top.train_cpu_seconds),
         graphs=tuple(f"graphs/{job.file(source)}" for job in jobs),
+        metrics=over_runs([each for job in jobs for each in measured[job].confusions]),
     )

@@ -6,12 +6,12 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from gcond.condensed import CondensedGraph, Provenance, Score
+from gcond.condensed import CondensedGraph, Provenance, Score, Scores
 from gcond.condensed.origin import load_origin, transform_difference
 from gcond.config import settings
 from gcond.data import load
@@ -29,6 +29,7 @@ from gcond.runtime.progress_tick import Tick
 from gcond.runtime.tensor_file import read_metadata_kind
 from gcond.runtime.threads import check_threads
 from gcond.training import Recipe, recipe_for
+from gcond.training.metrics import deviation, over_runs
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -51,7 +52,7 @@ def evaluate(
     threads: int | None = None,
     on_progress: Tick | None = None,
     **training: Any,
-) -> list[Score]:
+) -> Scores:
     """Train each model ``runs`` times on ``graph`` and test it on the source graph ``on``.
 
     ``graph`` is a condensed graph or its file; a :class:`SourceGraph`, or what :func:`gcond.load` takes, is the
@@ -59,11 +60,12 @@ def evaluate(
     anything that :func:`gcond.load` takes, used in the setting, with the directions and with the feature transform
     that the condensed graph was made with. ``models`` are names, ``"all"``, or models of your own.
 
-    The epoch is chosen by validation accuracy, and the test nodes are looked at once, with those weights. Run ``i``
-    starts from seed ``seed + i`` and gives the same numbers whichever runs are done beside it. ``recipe`` and the
-    settings of the training given by name (``epochs=200``) override the models' own. ``folder`` is a run folder in
-    which finished runs are kept and found; ``engine`` does the work (:func:`gcond.open_engine`), by default this
-    process, with ``threads`` CPU threads or as many as the work deserves.
+    The epoch is chosen by validation accuracy, or by ``metric="macro-f1"`` or ``"balanced-accuracy"``, and the test
+    nodes are looked at once, with those weights; every score has all metrics. Run ``i`` starts from seed ``seed + i``
+    and gives the same numbers whichever runs are done beside it. ``recipe`` and the settings of the training given by
+    name (``epochs=200``) override the models' own. ``folder`` is a run folder in which finished runs are kept and
+    found; ``engine`` does the work (:func:`gcond.open_engine`), by default this process, with ``threads`` CPU threads
+    or as many as the work deserves.
 
     ``recipe="recommended"`` takes what :func:`gcond.recommend` found for the condensed graph: its recipe, and for
     models given by name its architecture. A condensed file as ``recipe`` lends its recommendation to another graph, so
@@ -72,31 +74,58 @@ def evaluate(
     check_one_number_of_threads(engine, threads)
     runs = settings.whole_number(runs, "runs", least=1)
     seed = settings.whole_number(seed, "seed")
-    file = str(graph) if isinstance(graph, str | Path) else ""
-    advice = lent_advice(recipe)
-    graph = trained_on(graph, on, features, like=advice.graph.provenance if advice is not None else None)
-    source = source_of(graph, on)
-    check_fit(graph, source)
-    if advice is not None:
-        _check_alike(advice.graph.provenance, source)
-    elif recipe == RECOMMENDED:
-        advice = own_advice(graph, file)
+    asked = asked_trainings(graph, on, features=features, models=models, recipe=recipe, training=training)
     choose_device(device)
-    seeds = tuple(range(seed, seed + runs))
-    small, label = (graph, "the condensed graph") if isinstance(graph, CondensedGraph) else (None, ORIGINAL)
-    if advice is not None:
-        wanted = [(model, asked_recipe(model, advice.recipe(model), training)) for model in advice.models(models)]
-    else:
-        given = None if isinstance(recipe, str | Path) else recipe
-        wanted = [(model, asked_recipe(model, given, training)) for model in resolve(models)]
-    jobs = [TrainingJob(small, model, how, seeds, label) for model, how in wanted]
+    seeds, source = tuple(range(seed, seed + runs)), asked.source
+    jobs = [TrainingJob(asked.small, model, how, seeds, asked.label) for model, how in asked.wanted]
     with working(engine, threads) as workers:
         runner = Runner(source, RunFolder(folder), workers, device=device, on_progress=on_progress)
         found = runner.train(jobs)
         runner.raise_first_failure()
     if not all(found):
         raise GcondError("not all of these trainings are done yet: do them, and look again")
-    return [_score(source, job, trials) for job, trials in zip(jobs, found, strict=True)]
+    return Scores(_score(source, job, trials) for job, trials in zip(jobs, found, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Trainings that are asked for: on which graph, tested where, of which models by which recipes."""
+
+    small: CondensedGraph | None
+    """The graph that is trained on; ``None`` is the whole source."""
+    source: SourceGraph
+    wanted: list[tuple[Model, Recipe]]
+    label: str
+    """The name of the graph that is trained on, in words."""
+
+
+def asked_trainings(
+    graph: CondensedGraph | SourceGraph | str | Path,
+    on: SourceGraph | Data | str | Path | None,
+    *,
+    features: FeatureChoice | FeatureTransform | None,
+    models: str | Model | Sequence[str | Model],
+    recipe: Recipe | Mapping[str, Any] | str | Path | None,
+    training: Mapping[str, Any],
+    parts: Sequence[Part] = ("val", "test"),
+) -> Asked:
+    """What the arguments of :func:`evaluate` stand for; the source must have the ``parts``."""
+    file = str(graph) if isinstance(graph, str | Path) else ""
+    advice = lent_advice(recipe)
+    graph = trained_on(graph, on, features, like=advice.graph.provenance if advice is not None else None)
+    source = source_of(graph, on)
+    check_fit(graph, source, parts)
+    if advice is not None:
+        _check_alike(advice.graph.provenance, source)
+    elif recipe == RECOMMENDED:
+        advice = own_advice(graph, file)
+    small, label = (graph, "the condensed graph") if isinstance(graph, CondensedGraph) else (None, ORIGINAL)
+    if advice is not None:
+        wanted = [(model, asked_recipe(model, advice.recipe(model), training)) for model in advice.models(models)]
+    else:
+        given = None if isinstance(recipe, str | Path) else recipe
+        wanted = [(model, asked_recipe(model, given, training)) for model in resolve(models)]
+    return Asked(small, source, wanted, label)
 
 
 def check_one_number_of_threads(engine: Engine | None, threads: int | None) -> None:
@@ -148,7 +177,7 @@ def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str 
     if isinstance(graph, CondensedGraph):
         source, made = load_origin(graph.provenance, on), graph.provenance
         if source is on and made is not None and (said := transform_difference(made, source)):
-            warnings.warn(f"'{source.name}' is not as this was made from it: {said}", GcondWarning, stacklevel=3)
+            warnings.warn(f"'{source.name}' is not as this was made from it: {said}", GcondWarning, stacklevel=4)
         return source
     if isinstance(on, SourceGraph):
         return on
@@ -158,7 +187,7 @@ def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str 
 def _check_alike(made: Provenance | None, source: SourceGraph) -> None:
     """Warn where a recommendation was found with other features than those it is lent to."""
     if made is not None and (said := transform_difference(made, source)):
-        warnings.warn(f"the recipe was found for other features of '{source.name}': {said}", GcondWarning, stacklevel=3)
+        warnings.warn(f"the recipe was found for other features of '{source.name}': {said}", GcondWarning, stacklevel=4)
 
 
 def asked_recipe(
@@ -179,6 +208,9 @@ def check_fit(
         if not bool(source.mask(part).any()):
             raise GcondError(f"'{source.name}' has no {part} nodes: evaluation needs some to score on")
     features = graph.x.shape[1]
+    unknown = isinstance(graph, CondensedGraph) and graph.provenance is None and graph.y.dim() == 1
+    if unknown and graph.num_classes < source.num_classes and features == source.num_features:
+        return  # its y does not tell of classes that it has no node of
     for what, own, there in (
         ("features", features, source.num_features),
         ("classes", graph.num_classes, source.num_classes),
@@ -203,9 +235,5 @@ def _score(source: SourceGraph, job: TrainingJob, trials: Sequence[Trial]) -> Sc
         cpu_seconds=math.fsum(trial.cpu_seconds for trial in trials),
         source=source.sha256,
         seed=job.seeds[0],
+        metrics=over_runs([trial.confusion for trial in trials]),
     )
-
-
-def deviation(values: Sequence[float]) -> float:
-    """Sample standard deviation; 0 of a single number."""
-    return stdev(values) if len(values) > 1 else 0.0

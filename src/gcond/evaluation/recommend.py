@@ -23,7 +23,7 @@ from gcond.condensed.origin import load_origin, transform_difference
 from gcond.config import settings
 from gcond.config.registry import suggest
 from gcond.errors import GcondError
-from gcond.evaluation.evaluate import check_fit, check_one_number_of_threads, deviation, working
+from gcond.evaluation.evaluate import check_fit, check_one_number_of_threads, working
 from gcond.graph import SourceGraph
 from gcond.jobs import Runner, TrainingJob
 from gcond.models import Model, resolve
@@ -32,6 +32,7 @@ from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine
 from gcond.runtime.progress_tick import Tick
 from gcond.training import Recipe, recipe_for
+from gcond.training.metrics import deviation
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -168,6 +169,8 @@ def plan(
             raise GcondError(f"the grid has no value for '{key}': give some, for example {key}={start.value(key)}")
         if key in held:
             raise GcondError(f"'{key}' is held at {start.value(key)}, so the grid cannot try others: name it once")
+    if "metric" in tries:
+        raise GcondError("metrics cannot be compared with each other: leave 'metric' out of the grid, and hold one")
     if not tries:
         raise GcondError("the grid is empty: name at least one setting and its values, for example dropout=0,0.5")
     return start, tries

@@ -9,7 +9,7 @@ from typing import Any
 
 from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
-from gcond.evaluation.evaluate import check_fit, deviation, working
+from gcond.evaluation.evaluate import check_fit, working
 from gcond.graph import SourceGraph
 from gcond.jobs import Runner, TrainingJob
 from gcond.matching.sparsification import lowest_threshold, shipped_delta, thresholded, unthresholded
@@ -18,6 +18,7 @@ from gcond.results import RunFolder, ThresholdPoint
 from gcond.runtime.engines import Engine
 from gcond.runtime.progress_tick import Tick
 from gcond.training import Recipe, recipe_for
+from gcond.training.metrics import deviation
 
 DELTAS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """The paper's (appendix, effect of the threshold)."""

@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
+
+from torch import Tensor
 
 from gcond import __version__
 from gcond.condensed import CondensedGraph
 from gcond.config import settings
 from gcond.errors import DivergedError
 from gcond.graph import LabelledView, SourceGraph
+from gcond.graph.stored_graph import StoredGraph
 from gcond.models import Model
+from gcond.models.model import Parameters
 from gcond.results import Failure, Trial
 from gcond.results.trial import trial_key
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Tell
 from gcond.runtime.threads import threads_for
-from gcond.training import Recipe, accuracy, fit
+from gcond.training import Recipe, fit, predict
 from gcond.training.fit import runs_together, stackable
 from gcond.training.largest_product import largest_product
+from gcond.training.metrics import confusion_matrix, measured
 from gcond.training.progress import longest
 
 # What is trained on where nothing is condensed, in words.
@@ -67,7 +73,7 @@ class TrainingJob:
                 "source": source.sha256,
                 "model": self.model.name,
                 "settings": asdict(self.model),
-                "recipe": asdict(self.recipe),
+                "recipe": settings.identity(self.recipe),
                 "tested": self.tested,
             }
         )
@@ -143,13 +149,35 @@ def train(shared: TrainingGround, batch: Batch, tell: Tell) -> list[Trial | Fail
     return [found for run in batch.runs for found in train(shared, Batch((run,)), tell)]
 
 
-def _train_stack(shared: TrainingGround, runs: Sequence[Run], tell: Tell) -> Iterator[Trial]:
-    job, source, place = runs[0].job, shared.source, choose_device(shared.device)
-    stack = job.model if job.tested else [run.job.model for run in runs]
+@contextmanager
+def prepared(shared: TrainingGround, job: TrainingJob) -> Iterator[tuple[LabelledView, LabelledView, LabelledView]]:
+    """The graph that ``job`` is trained on, validation nodes and test nodes, where they are computed on, for as long as
+    its trainings take, with as many threads as these deserve."""
+    source, place = shared.source, choose_device(shared.device)
     train, val, test = (view.to(place) for view in (job.view(source), source.view("val"), source.view("test")))
-    start = time.process_time()
+    # Once for all that looks at them: of a graph past memory they are read from its store.
+    train, val = (view.focus(job.model.reach, job.model.precomputed) for view in (train, val))
     work = max(largest_product(job.model, view, source.num_classes) for view in (train, val))
     with threads_for(work, shared.threads):
+        yield train, val, test
+
+
+def streamed_prediction(
+    shared: TrainingGround, job: TrainingJob, parameters: Sequence[Parameters], test: LabelledView
+) -> Tensor:
+    """The classes by each of R sets of weights on a graph past memory, all of which is gone through: int64 [R, m].
+
+    Threads are as many as that deserves; it is for after :func:`prepared`, whose are those that training deserves.
+    """
+    with threads_for(largest_product(job.model, test, shared.source.num_classes), shared.threads):
+        return predict(job.model, parameters, test)
+
+
+def _train_stack(shared: TrainingGround, runs: Sequence[Run], tell: Tell) -> Iterator[Trial]:
+    job, source = runs[0].job, shared.source
+    stack = job.model if job.tested else [run.job.model for run in runs]
+    start = time.process_time()
+    with prepared(shared, job) as (train, val, test):
         fitted = fit(
             stack,
             train,
@@ -159,14 +187,23 @@ def _train_stack(shared: TrainingGround, runs: Sequence[Run], tell: Tell) -> Ite
             recipe=job.recipe,
             on_epoch=lambda epoch: tell(epoch / job.recipe.epochs),
         )
-        tested = accuracy(stack, fitted.parameters, test).tolist() if job.tested else [None] * len(runs)
+        past_memory, predicted = isinstance(source, StoredGraph), None
+        if job.tested and not past_memory:
+            predicted = predict(stack, fitted.parameters, test)
+    if job.tested and past_memory:
+        predicted = streamed_prediction(shared, job, fitted.parameters, test)
+    tested, confusions = [None] * len(runs), [None] * len(runs)
+    if predicted is not None:
+        tested = measured(predicted, test.y, source.num_classes).tolist()
+        confusions = confusion_matrix(predicted, test.y, source.num_classes).tolist()
     seconds = (time.process_time() - start) / len(runs)
     condensed = job.graph.sha256 if job.graph is not None else None
     found = (fitted.val_accuracy.tolist(), tested, fitted.epoch.tolist())
-    counts = (fitted.epochs.tolist(), fitted.looks.tolist())
-    for run, val_accuracy, test_accuracy, epoch, epochs, looks in zip(runs, *found, *counts, strict=True):
-        scores = (val_accuracy, test_accuracy, epoch)
-        yield Trial(run.key, source.name, condensed, run.job.model.name, run.seed, *scores, seconds, epochs, looks)
+    counts = (fitted.epochs.tolist(), fitted.looks.tolist(), confusions)
+    for run, val_score, test_accuracy, epoch, epochs, looks, confusion in zip(runs, *found, *counts, strict=True):
+        scores = (val_score, test_accuracy, epoch)
+        kept = (epochs, looks, None if confusion is None else tuple(map(tuple, confusion)))
+        yield Trial(run.key, source.name, condensed, run.job.model.name, run.seed, *scores, seconds, *kept)
 
 
 @dataclass(frozen=True)

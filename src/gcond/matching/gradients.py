@@ -7,9 +7,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gcond.graph import Inputs, LabelledView
+from gcond.linalg.dense_products import multiply_dense
 from gcond.matching.distance import Gradients
 from gcond.models import Model
 from gcond.models.model import Parameters
+
+BLOCK_ROWS = 4096
+"""Rows at a time of a long design: their scores, a row for each class, stay in the cache until they are used."""
 
 
 def class_gradients(
@@ -55,6 +59,27 @@ def linear_class_gradients(parameters: Parameters, design: Tensor, y: Tensor, cl
         "weight0": torch.stack([e @ h for e, h in parts]).mT,
         "bias0": torch.stack([e.sum(1) for e in errors]),
     }
+
+
+@torch.no_grad()
+def long_class_gradients(parameters: Parameters, design: Tensor, sizes: list[int]) -> Gradients:
+    r"""The same for a design that nothing is differentiated by, in blocks of its rows.
+
+    ``design`` is H [m, d] in order of class, with ``sizes`` rows of each. Scores of all rows at once, [C, m], would be
+    written and read again from memory five times over; in blocks, and by the quickest product, it takes between a third
+    and a half of the time. Sums have another order, so the two agree to rounding.
+    """
+    across, bias = parameters["weight0"].mT.contiguous(), parameters["bias0"][:, None]
+    weight = design.new_zeros(len(sizes), len(sizes), design.shape[1])
+    total = design.new_zeros(len(sizes), len(sizes))
+    for label, rows in enumerate(design.split(sizes)):
+        for block in rows.split(BLOCK_ROWS):
+            error = multiply_dense(across, block.mT).add_(bias).softmax(0)
+            error[label] -= 1
+            weight[label] += multiply_dense(error, block)
+            total[label] += error.sum(1)
+    share = torch.tensor(sizes, device=design.device).clamp(min=1)[:, None]
+    return {"weight0": (weight / share[..., None]).mT, "bias0": total / share}
 
 
 def linear_error(parameters: Parameters, design: Tensor, target: Tensor) -> Tensor:

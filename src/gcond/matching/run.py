@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field
 from torch import Tensor
 
 from gcond.condensed.task import Snapshot
+from gcond.config.metric import Metric
 from gcond.errors import DivergedError, GcondError
 from gcond.matching.callback import Callback
 from gcond.matching.probe import Probed
@@ -31,10 +32,10 @@ class Run:
     :meth:`finish_epoch`; after numbers that were not finite by :meth:`retry`, and after :class:`TakenBackError`, which
     :meth:`stepped` may raise, by :meth:`take_back`.
 
-    ``probe()`` is the validation accuracy of the graph as it would be shipped, taken before the first epoch (unless
-    ``probe_start`` is off), every ``probe_every`` epochs and after the last one, whatever ended it. The state with the
-    best probe is what is kept, of equal ones the later; where nothing is probed, the last state is. The start competes
-    like any other state, and has to be beaten: what is kept is never worse than it by the probe.
+    ``probe()`` is the validation accuracy (or ``metric``) of the graph as it would be shipped, taken before the first
+    epoch (unless ``probe_start`` is off), every ``probe_every`` epochs and after the last one, whatever ended it. The
+    state with the best probe is what is kept, of equal ones the later; where nothing is probed, the last state is. The
+    start competes like any other state, and has to be beaten: what is kept is never worse than it by the probe.
     """
 
     synthetic: Synthetic
@@ -53,6 +54,8 @@ class Run:
     probe_start: bool = True
     probe_every: int = 1
     patience: int = 0
+    metric: Metric = "accuracy"
+    """What ``probe`` measures."""
     callbacks: Sequence[Callback] = ()
     epoch: int = field(default=0, init=False)
     """Epochs done."""

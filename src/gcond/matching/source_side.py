@@ -14,12 +14,21 @@ from gcond.graph.sampling import Fanout, sample
 from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.cost_estimate import BACKWARD, OVERHEAD, step_work
 from gcond.matching.distance import Gradients
-from gcond.matching.gradients import class_gradients, linear_class_gradients, loss_gradients
+from gcond.matching.gradients import (
+    class_gradients,
+    linear_class_gradients,
+    long_class_gradients,
+    loss_gradients,
+)
 from gcond.models import Model
 from gcond.models.model import Parameters
 from gcond.runtime.seeds import generator
+from gcond.runtime.threads import fewer_threads
 
 Sampling = Literal["auto", "never", "always"]
+
+LONG = 50_000
+"""Rows from which a linear model's gradients go over blocks of them; below, they are the same bits as ever."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,7 @@ class FullBatch:
         if design is not None:
             rows = design.dense() if isinstance(design, Chain) else dense(design)
             self._design = rows[self._view.nodes]
+            self._sizes = torch.bincount(self._view.y, minlength=classes).tolist()
         else:  # some weights, so that the sparse forms the model reads are made: torch.func could not, in a derivative
             weights = model.init(self._view.inputs.num_features, classes, generator(0, "size"))
             like = self._view.inputs.x
@@ -90,6 +100,10 @@ class FullBatch:
     @torch.no_grad()
     def gradients(self, parameters: Parameters, when: str) -> Gradients:
         """``G_c`` for every class, at ``parameters``; nothing is drawn at random, whatever ``when`` it is."""
+        if self._design is not None and len(self._design) >= LONG and self._design.device.type == "cpu":
+            # On one thread: a block is shorter than what a second one may have to be waited for.
+            with fewer_threads(1):
+                return long_class_gradients(parameters, self._design, self._sizes)
         if self._design is not None:
             return linear_class_gradients(parameters, self._design, self._view.y, self._classes)
         return class_gradients(self._model, parameters, self._view, self._classes, self._together)

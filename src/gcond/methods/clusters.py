@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -14,19 +14,29 @@ from pydantic import Field
 from torch import Tensor
 
 from gcond.condensed import CondensedGraph, Task
+from gcond.config.metric import Metric
+from gcond.config.settings import LATER
 from gcond.graph import Inputs, LabelledView
 from gcond.graph.budget import nodes_per_class
 from gcond.graph.spread_features import SpreadFeatures, group_means
+from gcond.graph.stored_inputs import StoredInputs
+from gcond.graph.streamed_operator import RowBlocks
 from gcond.linalg.sparse import SparseMatrix
+from gcond.linalg.tall import Tall, map_rows, row_blocks
 from gcond.matching.callback import Callback
 from gcond.matching.probe import Probe
 from gcond.methods.method import Method
+from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName, candidates, teach
+from gcond.training.metrics import standard_error
 
 MASS_ROUNDS = 50
 """Of making the classes' shares of the labels even; it converges in a few."""
 
 
+MATCHED = 100_000
+"""Nodes of a graph on disk that are matched, at most: gradients of means over more of them differ by less than those of
+two condensed graphs."""
 TRIED_PER_CLASS = 10
 """Groups of each class in the graphs by which a teacher is chosen, as far as it has labelled nodes."""
 
@@ -85,6 +95,9 @@ class Clusters(Method):
     it stands for. ``auto`` takes that where validation is clearly for it."""
     structure: Literal["none", "edges"] = "none"
     """``edges`` gives A' the edges between clusters, for models that want some; ``none`` is A' = I."""
+    metric: Metric = field(default="accuracy", metadata=LATER)
+    """What is best on the validation nodes, wherever they choose: ``accuracy``, or ``macro-f1`` or
+    ``balanced-accuracy``, for which rare classes count as much as frequent ones."""
 
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         return self.prepared(task).graph
@@ -110,18 +123,21 @@ class Clusters(Method):
         """
         names = candidates(self.teacher, task.train, task.val)
         settled = replace(self, spread="means" if self.spread == "auto" else self.spread)
-        taught = {name: teach(name, task.train, task.val, task.num_classes, task.seed) for name in names}
+        taught = {
+            name: teach(name, task.train, task.val, task.num_classes, task.seed, metric=self.metric) for name in names
+        }
         chosen, tried = names[0], dict[str, float]()
+        scored = Probe(task.val, task.num_classes, task.seed).scored
         for name in names if len(names) > 1 else ():
             tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
-            if reached > (best := tried[f"teacher={chosen}"]) + margin(best, task):
+            if reached > (best := tried[f"teacher={chosen}"]) + self.margin(best, task, scored):
                 chosen = name
         if self.spread == "auto" and len(task.val.nodes):
             wide = replace(settled, spread="nodes")
             if (before := tried.get(f"teacher={chosen}")) is None:
                 tried["spread=means"] = before = settled.reached(task, taught[chosen], smooth)
             tried["spread=nodes"] = after = wide.reached(task, taught[chosen], smooth)
-            settled = wide if after > before + margin(before, task) else settled
+            settled = wide if after > before + self.margin(before, task, scored) else settled
         task.notes.choices |= taught[chosen].choices | {"spread": settled.spread, "tried": tried}
         return settled, taught[chosen]
 
@@ -129,7 +145,11 @@ class Clusters(Method):
         """The validation accuracy of a small network trained on a few of the clusters, by labels that are known."""
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
         few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught, smooth)
-        return Probe(task.val, task.num_classes, task.seed).accuracy(few.view().to(task.train.y.device))
+        return Probe(task.val, task.num_classes, task.seed, self.metric).accuracy(few.view().to(task.train.y.device))
+
+    def margin(self, reached: float, task: Task, scored: int) -> float:
+        """Half a standard error of what was ``reached`` on so many of the validation nodes."""
+        return 0.5 * standard_error(reached, task.val.y[:scored], task.num_classes, self.metric)
 
     def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
@@ -137,7 +157,9 @@ class Clusters(Method):
         shares = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
         mass = label_mass(nodes, shares / shares.sum())
         predicted = taught.classes.cpu()
-        labels = F.one_hot(predicted, task.num_classes).float() if self.labels == "hard" else taught.labels.cpu()
+        labels = taught.labels.cpu() if isinstance(taught.labels, Tensor) else taught.labels
+        if self.labels == "hard":
+            labels = map_rows(labels, task.num_classes, lambda rows, _: _certain(rows))
         quota = group_quota(nodes, labels, predicted, mass)
         group = smooth.groups(predicted, quota, task.seed)
         hard = torch.repeat_interleave(torch.arange(task.num_classes), quota)
@@ -161,11 +183,14 @@ class Clusters(Method):
     def _edges(self, inputs: Inputs, group: Tensor, nodes: int) -> SparseMatrix:
         """Weights between clusters, beside a self-loop of 1 for what a cluster has within."""
         adjacency = inputs.adjacency
-        if self.structure == "none" or not isinstance(adjacency, SparseMatrix):
-            return SparseMatrix.from_scipy(scipy.sparse.csr_matrix((nodes, nodes), dtype=np.float32))
+        between = scipy.sparse.csr_matrix((nodes, nodes))
+        if self.structure == "none" or not isinstance(adjacency, SparseMatrix | RowBlocks):
+            return SparseMatrix.from_scipy(between.astype(np.float32))
         member = _indicators(group, nodes)
         size = np.asarray(member.sum(1)).ravel()
-        between = (member @ adjacency.to_scipy().astype(np.float64) @ member.T).tocsr()
+        whole = [(slice(0, len(group)), adjacency)] if isinstance(adjacency, SparseMatrix) else adjacency
+        for where, rows in whole:
+            between += (member[:, where] @ rows.to_scipy().astype(np.float64) @ member.T).tocsr()
         within = between.diagonal() + size  # a node's own self-loop stays within
         scale = scipy.sparse.diags(within**-0.5)
         weights = scale @ (between - scipy.sparse.diags(between.diagonal())) @ scale
@@ -178,13 +203,17 @@ class Clusters(Method):
 
 
 def _labelled(task: Task, taught: Taught) -> Task:
-    everyone = torch.arange(task.train.inputs.num_nodes, device=task.train.y.device)
-    return replace(task, taught=LabelledView(task.train.inputs, everyone, taught.classes, task.train.source_index))
-
-
-def margin(accuracy: float, task: Task) -> float:
-    """Half a standard error of ``accuracy`` on the validation nodes."""
-    return 0.5 * (accuracy * (1 - accuracy) / len(task.val.nodes)) ** 0.5
+    inputs, classes = task.train.inputs, taught.classes
+    nodes = torch.arange(inputs.num_nodes, device=task.train.y.device)
+    if isinstance(inputs, StoredInputs) and inputs.num_nodes > MATCHED:  # rows that are matched are held
+        nodes = (
+            torch.randperm(inputs.num_nodes, generator=generator(task.seed, "matched nodes"))[:MATCHED].sort().values
+        )
+        # A class that none of them is of would have no gradient.
+        absent = [label for label in range(task.num_classes) if not bool((classes[nodes] == label).any())]
+        of_absent = [(classes == label).nonzero().squeeze(1)[:1] for label in absent]
+        nodes = torch.cat([nodes, *of_absent]).unique()
+    return replace(task, taught=LabelledView(inputs, nodes, classes[nodes], task.train.source_index))
 
 
 def label_mass(nodes: int, shares: Tensor) -> Tensor:
@@ -201,7 +230,12 @@ def label_mass(nodes: int, shares: Tensor) -> Tensor:
     return mass
 
 
-def group_quota(nodes: int, labels: Tensor, predicted: Tensor, mass: Tensor) -> Tensor:
+def _certain(labels: Tensor) -> Tensor:
+    """The likeliest class of each row [b, C], for certain."""
+    return F.one_hot(labels.argmax(1), labels.shape[1]).to(labels)
+
+
+def group_quota(nodes: int, labels: Tall, predicted: Tensor, mass: Tensor) -> Tensor:
     """Groups per class so that their mean labels add up to ``mass`` [C], about: int64 [C], in all ``nodes``.
 
     With M [C, C] the mean labels of the nodes of each predicted class, groups q solve ``q M = mass``; every class gets
@@ -209,7 +243,9 @@ def group_quota(nodes: int, labels: Tensor, predicted: Tensor, mass: Tensor) -> 
     """
     classes = len(mass)
     size = torch.bincount(predicted, minlength=classes)
-    total = torch.zeros(classes, classes, dtype=torch.float64).index_add_(0, predicted, labels.double())
+    total = torch.zeros(classes, classes, dtype=torch.float64)
+    for where, rows in row_blocks(labels):
+        total.index_add_(0, predicted[where], rows.double())
     mean = total / size[:, None].clamp(min=1)
     wanted = torch.linalg.lstsq(mean.T, mass[:, None]).solution.squeeze(1)
     # Where labels are so soft that no groups would add up to the mass, no class goes beyond twice its own.
@@ -234,6 +270,7 @@ def evened(labels: Tensor, mass: Tensor, own: Tensor) -> Tensor:
     return even
 
 
-def _indicators(group: Tensor, nodes: int) -> scipy.sparse.csr_matrix:
+def _indicators(group: Tensor, nodes: int) -> scipy.sparse.csc_matrix:
     index = group.numpy()
-    return scipy.sparse.csr_matrix((np.ones(len(index)), (index, np.arange(len(index)))), shape=(nodes, len(index)))
+    ones = (np.ones(len(index)), (index, np.arange(len(index))))
+    return scipy.sparse.csc_matrix(ones, shape=(nodes, len(index)))

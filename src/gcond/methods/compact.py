@@ -15,6 +15,7 @@ from gcond.condensed.compaction import Bits
 from gcond.condensed.origin import load_origin
 from gcond.condensed.provenance import CompactionRecord, Cost, TriedCut
 from gcond.config import settings
+from gcond.config.metric import Metric
 from gcond.errors import DivergedError, GcondError
 from gcond.graph import Budget, LabelledView, SourceGraph
 from gcond.matching.callback import Callback
@@ -109,15 +110,16 @@ def condense_compact(
     """
     if not isinstance(method, GradientMatching):
         small = method.condense(graph, budget, seed, device, callbacks, threads=threads)
-        return _finish(small, choose(small, graph, seed, device))
+        return _finish(small, choose(small, graph, seed, device, metric=method.chooses_by))
     first: Choice | None = None
     if not method.entries:
         unlearned = dataclasses.replace(method, epochs=0, probe_every=0)
         start = unlearned.condense(graph, budget, seed, device, threads=threads)
-        first = choose(start, graph, seed, device)
+        first = choose(start, graph, seed, device, metric=method.metric)
         method = dataclasses.replace(method, entries=first.compaction.entries or 0)
     small = method.condense(graph, budget, seed, device, callbacks, threads=threads)
-    choice = choose(small, graph, seed, device, entries=method.entries or small.x.shape[1])
+    entries = method.entries or small.x.shape[1]
+    choice = choose(small, graph, seed, device, entries=entries, metric=method.metric)
     return _finish(small, dataclasses.replace(choice, start=first))
 
 
@@ -144,6 +146,8 @@ class Choice:
     """Wall and CPU seconds that it took."""
     start: Choice | None = None
     """The choice of entries before anything was learned."""
+    metric: Metric = "accuracy"
+    """What stands in the place of accuracy."""
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -160,9 +164,13 @@ def choose(
     *,
     tolerance: float = TOLERANCE,
     entries: int | None = None,
+    metric: Metric = "accuracy",
     on_progress: Tick = ignore,
 ) -> Choice:
-    """The strongest cut of ``small`` that keeps its validation accuracy; ``entries`` leaves the bits to choose."""
+    """The strongest cut of ``small`` that keeps its validation accuracy (or ``metric``).
+
+    ``entries`` leaves the bits to choose.
+    """
     for what, own, there in (
         ("features", small.x.shape[1], graph.num_features),
         ("classes", small.num_classes, graph.num_classes),
@@ -174,7 +182,7 @@ def choose(
     val = graph.view("val").to(device)
     if len(val.nodes) == 0:
         raise GcondError("there is no validation node to judge a cut by: say yourself how many entries a row keeps")
-    watch, uncut = Stopwatch(), _accuracy(small, val, seed)
+    watch, uncut = Stopwatch(), _reached(small, val, seed, metric)
     rungs: list[Rung] = []
     cuts = ladder(small, entries)
     if entries is None:
@@ -184,7 +192,7 @@ def choose(
         on_progress("trying cuts", place, len(cuts), str(compaction))
         smaller = small.compacted(compaction)
         same = smaller.sha256 == small.sha256  # only the form is another, so there is nothing to measure
-        rungs.append(Rung(compaction, smaller.nbytes, uncut if same else _accuracy(smaller, val, seed)))
+        rungs.append(Rung(compaction, smaller.nbytes, uncut if same else _reached(smaller, val, seed, metric)))
         if rungs[-1].accuracy >= uncut - tolerance:
             break
     taken = rungs[-1]
@@ -192,7 +200,7 @@ def choose(
         few = [rung for rung in reversed(rungs) if rung.bytes <= FEW * graph.nbytes]
         best = max(few, key=lambda rung: rung.accuracy, default=taken)  # of equal ones the weakest
         taken = best if best.accuracy >= uncut - DEARER * tolerance else taken
-    return Choice(taken.compaction, uncut, tolerance, tuple(rungs), watch.spent())
+    return Choice(taken.compaction, uncut, tolerance, tuple(rungs), watch.spent(), metric=metric)
 
 
 def ladder(small: CondensedGraph, entries: int | None = None) -> list[Compaction]:
@@ -209,14 +217,14 @@ def ladder(small: CondensedGraph, entries: int | None = None) -> list[Compaction
     return sorted([*some, *last], key=lambda cut: small.compacted(cut).nbytes)
 
 
-def _accuracy(small: CondensedGraph, val: LabelledView, seed: int) -> float:
-    """Mean validation accuracy of :data:`RUNS` models, 0 where they diverge."""
-    seeds = list(range(seed, seed + RUNS))
+def _reached(small: CondensedGraph, val: LabelledView, seed: int, metric: Metric) -> float:
+    """Mean validation accuracy, or ``metric``, of :data:`RUNS` models, 0 where they diverge."""
+    seeds, recipe = list(range(seed, seed + RUNS)), dataclasses.replace(RECIPE, metric=metric)
     view = small.view().to(val.y.device)
     work = max(largest_product(MODEL, each, small.num_classes) for each in (view, val))
     try:
         with threads_for(work):
-            found = fit(MODEL, view, val, classes=small.num_classes, seeds=seeds, recipe=RECIPE)
+            found = fit(MODEL, view, val, classes=small.num_classes, seeds=seeds, recipe=recipe)
     except DivergedError:
         return 0.0
     return float(found.val_accuracy.mean())
@@ -250,4 +258,6 @@ def _described(choice: Choice) -> CompactionRecord:
         for cut in (rung.compaction,)
     ]
     tried = CompactionRecord(val_accuracy=choice.uncut, tolerance=choice.tolerance, runs=RUNS, ladder=rungs)
+    if choice.metric != "accuracy":
+        tried["metric"] = choice.metric
     return record | tried

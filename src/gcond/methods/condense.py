@@ -15,11 +15,13 @@ from gcond.data import load
 from gcond.errors import GcondError
 from gcond.graph import Setting, SourceGraph, budget_for
 from gcond.graph.feature_kinds import FeatureChoice
+from gcond.graph.stored_graph import on_engine
 from gcond.matching.callback import Callback
 from gcond.methods import method_for
 from gcond.methods.compact import condense_compact
 from gcond.methods.method import Method
 from gcond.runtime.device import choose_device
+from gcond.runtime.engines import Engine
 from gcond.runtime.threads import check_threads
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def condense(
     checkpoint: str | Path | None = None,
     resume: bool = False,
     compact: bool = False,
+    memory_limit: str | int | None = None,
+    engine: Engine | None = None,
     **options: Any,
 ) -> CondensedGraph:
     """Condense ``graph`` (or what :func:`gcond.load` makes of it) to a budget given as ``ratio`` or ``nodes``.
@@ -73,6 +77,9 @@ def condense(
     provenance has it.
     With ``compact`` the result takes as few bytes as validation accuracy allows, as by :func:`gcond.compact`; methods
     that learn features do so with the cut in place.
+
+    ``memory_limit`` is for a packed store, as for :func:`gcond.load`; products with a graph that stays on disk are then
+    worked off by ``engine`` (:func:`gcond.open_engine`), if one is given, in groups of columns.
     """
     deadline = Deadline(within) if within is not None else None
     check_threads(threads)
@@ -80,7 +87,9 @@ def condense(
         raise GcondError("resume needs to know what from: give the file, for example checkpoint='run.checkpoint'")
     chosen = method_for(method, options, recipe)
     seed = settings.whole_number(seed, "seed")
-    source = load(graph, setting=setting, directed=directed, features=features)
+    source = load(graph, setting=setting, directed=directed, features=features, memory_limit=memory_limit)
+    if engine is not None:
+        source = on_engine(source, engine)
     for note in () if isinstance(graph, SourceGraph) else source.notes:  # who did the loading has them already
         warnings.warn(f"{source.name}: {note}", UserWarning, stacklevel=2)
     budget = budget_for(source, ratio=ratio, nodes=nodes)

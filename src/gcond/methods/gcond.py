@@ -104,7 +104,7 @@ class GCond(GradientMatching):
             return super().finished(task, synthetic)
         adjacency = synthetic.inputs().adjacency
         assert isinstance(adjacency, Tensor)
-        probe = Probe(task.val, task.num_classes, task.seed)
+        probe = Probe(task.val, task.num_classes, task.seed, self.metric)
         factors = FACTORS if self.probe_every else (USUAL,)
         deltas = [relative_threshold(adjacency.detach(), factor) for factor in factors]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import torch
@@ -13,6 +13,8 @@ from torch import Tensor
 from gcond import models
 from gcond.condensed import CondensedGraph, Task
 from gcond.config import settings
+from gcond.config.metric import Metric
+from gcond.config.settings import LATER
 from gcond.errors import DivergedError
 from gcond.graph import LabelledView
 from gcond.graph.sampling import Fanout
@@ -109,6 +111,9 @@ class GradientMatching(Method):
     probes of the start, of the last epoch and of ``init=auto`` come on top."""
     patience: int = 4
     """Stop after so many probes without a better one; 0 never stops early."""
+    metric: Metric = field(default="accuracy", metadata=LATER)
+    """What is best on the validation nodes, wherever they choose: ``accuracy``, or ``macro-f1`` or
+    ``balanced-accuracy``, for which rare classes count as much as frequent ones."""
 
     def __post_init__(self) -> None:
         for name in ("outer", "batch", "lr_model", "lr_features"):
@@ -191,11 +196,11 @@ class GradientMatching(Method):
         if self.init != "clusters":
             return None
         assert self.teacher != "none", "refused when the settings were made"
-        return Clusters(teacher=self.teacher).prepared(task)
+        return Clusters(teacher=self.teacher, metric=self.metric).prepared(task)
 
     def labelled(self, task: Task) -> Task:
         """The task with all nodes labelled by the teacher; as it is without one."""
-        return task if self.teacher == "none" else Clusters(teacher=self.teacher).labelled(task)
+        return task if self.teacher == "none" else Clusters(teacher=self.teacher, metric=self.metric).labelled(task)
 
     def start(self, task: Task, init: Init, clustered: Clustered | None = None) -> Synthetic:
         """X' and Φ before anything is learned."""
@@ -215,7 +220,7 @@ class GradientMatching(Method):
     def check_memory(self, task: Task, structure: Structure, nodes: int, init: Init) -> None:
         """Refuse a condensation to ``nodes`` nodes from the start ``init`` that does not fit into memory."""
         hops = {self.source_hops(), HOPS if init == "propagated-means" else 0}
-        probe_hops = Probe.model.precomputed if self.probe_every else 0
+        probe_hops = Probe(task.val, task.num_classes, task.seed).precomputed if self.probe_every else 0
         check_memory(task, structure, nodes, self.model(), hops=hops, probe_hops=probe_hops)
 
     def choose_start(self, task: Task, callbacks: Sequence[Callback] = ()) -> Init:
@@ -256,7 +261,7 @@ class GradientMatching(Method):
         sizes = torch.bincount(synthetic.y, minlength=classes)
         weight = sizes / sizes.max() if self.class_weights else torch.ones(classes, device=device)
         source = real_side(model, self.source_view(task), classes, task.seed, self.batches())
-        probe = Probe(task.val, classes, task.seed)
+        probe = Probe(task.val, classes, task.seed, self.metric)
         run = Run(
             synthetic,
             epochs=self.epochs,
@@ -267,6 +272,7 @@ class GradientMatching(Method):
             interrupted=task.interrupted,
             probe=(lambda: probe.accuracy(synthetic.view(ship or self.ship))) if self.probe_every else None,
             probe_start=probe_start,
+            metric=self.metric,
             probe_every=self.probe_interval(source, synthetic, probe),
             patience=self.patience,
             callbacks=callbacks,

@@ -8,7 +8,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -17,9 +17,11 @@ from gcond import __version__
 from gcond.condensed import CondensedGraph, Provenance, Task
 from gcond.condensed.provenance import Cost
 from gcond.condensed.task import Notes
-from gcond.config.settings import as_dict
+from gcond.config.metric import METRICS, Metric
+from gcond.config.settings import as_dict, identity
 from gcond.graph import Budget, SourceGraph
 from gcond.graph.budget import nodes_per_class
+from gcond.graph.streamed_operator import RowBlocks
 from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.callback import Callback
 from gcond.runtime.memory import peak_rss_mb
@@ -42,6 +44,17 @@ class Method(ABC):
 
         Only methods that take many steps have something to tell the callbacks.
         """
+
+    @property
+    def chooses_by(self) -> Metric:
+        """The metric by which it chooses on validation nodes; of no effect in methods without a setting for it."""
+        return getattr(self, "metric", METRICS[0])
+
+    def with_metric(self, metric: Metric) -> Self:
+        """The same, choosing by ``metric``; itself where it chooses nothing on validation nodes."""
+        if not any(field.name == "metric" for field in dataclasses.fields(self)):
+            return self
+        return dataclasses.replace(self, metric=metric)  # type: ignore[call-arg]
 
     def largest_product(self, task: Task) -> float:
         """Multiply-adds of the largest product that it does again and again, by which it is given threads.
@@ -66,8 +79,9 @@ class Method(ABC):
         by which sums may round differently.
         """
         quota = nodes_per_class(budget.nodes, graph.class_counts())
-        identity = self.identify(graph, budget, seed)
-        task = self.task(graph, quota, seed, identity=identity, device=device, callbacks=callbacks)
+        task = self.task(
+            graph, quota, seed, identity=self.identify(graph, budget, seed), device=device, callbacks=callbacks
+        )
         with threads_for(self.largest_product(task), threads) as task.notes.threads:
             made = self.reduce(task, callbacks)
         return self.recorded(made, graph, budget, seed, notes=task.notes)
@@ -138,7 +152,7 @@ class Method(ABC):
 
     def identify(self, graph: SourceGraph, budget: Budget, seed: int) -> str:
         """A fingerprint of all that the result depends on."""
-        parts = [self.name, as_dict(self), graph.sha256, graph.setting, budget.nodes, seed, __version__]
+        parts = [self.name, identity(self), graph.sha256, graph.setting, budget.nodes, seed, __version__]
         if graph.directed:  # the same tensors either way where every edge has its reverse, but A' differs
             parts.append("directed")
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -151,7 +165,7 @@ def induced_subgraph(task: Task, chosen: Tensor) -> CondensedGraph:
     then of source node: a selection is a set, and the same set gives the same file.
     """
     inputs = task.train.inputs
-    assert isinstance(inputs.adjacency, SparseMatrix)
+    assert isinstance(inputs.adjacency, SparseMatrix | RowBlocks)
     label = torch.full((inputs.num_nodes,), -1, dtype=torch.long)
     label[task.train.nodes.cpu()] = task.train.y.cpu()
     chosen = chosen.cpu().sort().values

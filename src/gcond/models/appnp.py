@@ -8,16 +8,20 @@ the whole graph, 1.9 to 2.1 on 70 nodes of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from gcond.config.setting_ranges import Range, SettingRange
 from gcond.graph import Inputs
+from gcond.graph.column_work import Smoothing
 from gcond.linalg.sparse import Identity, Matrix, SparseMatrix
+from gcond.models import pyg_modules
 from gcond.models.model import Dropout, Model, Parameters
+from gcond.models.stages import Product, Spread, Stages
 
 # Wider blocks fill a core's vectors on their own; side by side they would only fall out of its caches.
 _NARROW = 128
@@ -35,6 +39,7 @@ class APPNP(Model):
     name: ClassVar[str] = "appnp"
     citation: ClassVar[str] = "Gasteiger et al., Predict then Propagate, ICLR 2019"
     counts: ClassVar[tuple[str, ...]] = (*Model.counts, "hops")
+    ranges: ClassVar[Mapping[str, SettingRange]] = {"hops": Range(2, 16), "alpha": Range(0.05, 0.5)}
 
     hops: int = 10
     """Propagations K (the paper's 10)."""
@@ -52,6 +57,18 @@ class APPNP(Model):
 
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         return self._propagate(inputs, self.stack(parameters, inputs.x, dropout))
+
+    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+        """``MLP``, then ``torch_geometric.nn.APPNP``."""
+        from torch_geometric import nn
+
+        spread = (nn.APPNP(self.hops, self.alpha), pyg_modules.ON_WEIGHTED_EDGES)
+        return pyg_modules.sequential([pyg_modules.perceptron(self, parameters, dropout), spread])
+
+    def stages(self, parameters: Parameters) -> Stages:
+        layers = self.hidden_layers(parameters)
+        steps = Spread(Smoothing(self.alpha, self.hops), layers.width)
+        return Stages((Product(parameters["weight0"]),), (layers, steps))
 
     def _propagate(self, inputs: Inputs, own: Tensor) -> Tensor:
         h = own

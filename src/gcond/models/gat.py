@@ -10,9 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from gcond.config.setting_ranges import Choices, SettingRange
 from gcond.graph import Inputs
 from gcond.linalg.sparse import Operator
+from gcond.models import pyg_modules
 from gcond.models.model import Activation, Dropout, Model, Parameters, glorot
+from gcond.models.stages import Attend, Local, Product, Stage, Stages
 
 SLOPE = 0.2
 # Where at least this share of all pairs are edges, a full matrix of scores is quicker than a list of edges.
@@ -35,6 +38,7 @@ class GAT(Model):
     citation: ClassVar[str] = "Veličković et al., Graph Attention Networks, ICLR 2018"
     recipe: ClassVar[Mapping[str, Any]] = {"epochs": 3000, "lr": 1e-3}
     counts: ClassVar[tuple[str, ...]] = (*Model.counts, "heads")
+    ranges: ClassVar[Mapping[str, SettingRange]] = {"heads": Choices((4, 8, 16))}
 
     hidden: int = 16
     """Width of every head in a hidden layer (released scripts)."""
@@ -60,11 +64,47 @@ class GAT(Model):
             h = self._layer(layer, parameters, inputs, self.activate(h, dropout))
         return h
 
+    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+        """``GATConv`` layers."""
+        from torch_geometric.nn import GATConv
+
+        layers = []
+        for layer in range(self.layers):
+            weight, source, target = (parameters[f"{part}{layer}"] for part in ("weight", "source", "target"))
+            heads, width = source.shape
+            conv = GATConv(len(weight), width, heads=heads)
+            pyg_modules.copy_linear(conv.lin, weight)
+            pyg_modules.copy_into(conv.att_src, source)
+            pyg_modules.copy_into(conv.att_dst, target)
+            pyg_modules.copy_into(conv.bias, parameters[f"bias{layer}"])
+            layers.append((conv, pyg_modules.ON_EDGES))
+        return pyg_modules.stacked(self, layers, dropout)
+
     def _layer(self, layer: int, parameters: Parameters, inputs: Inputs, h: Operator) -> Tensor:
         attend = _attend_pairs if len(inputs.edges[0]) >= DENSE_FROM * inputs.num_nodes**2 else _attend_edges
         z = h @ parameters[f"weight{layer}"]
         out = attend(z, parameters[f"source{layer}"], parameters[f"target{layer}"], inputs)
         return out + parameters[f"bias{layer}"]
+
+    def stages(self, parameters: Parameters) -> Stages:
+        then: list[Stage] = []
+        for layer in range(self.layers):
+            then += [self._scored(layer, parameters), Attend(len(parameters[f"source{layer}"]), SLOPE)]
+        last = parameters[f"bias{self.layers - 1}"]
+        return Stages((Product(parameters["weight0"]),), (*then, Local(lambda h: h + last, len(last), len(last))))
+
+    def _scored(self, layer: int, parameters: Parameters) -> Local:
+        """From the sums of the layer before, or ``X W``, to ``[z | to | off]``."""
+        target, source = parameters[f"target{layer}"], parameters[f"source{layer}"]
+
+        def scored(h: Tensor) -> Tensor:
+            if layer:
+                h = self.activate(h + parameters[f"bias{layer - 1}"]) @ parameters[f"weight{layer}"]
+            z = _by_head(h, len(source))
+            return torch.cat([h, _score(z, target).T, _score(z, source).T], 1)
+
+        width = source.numel() + 2 * len(source)
+        return Local(scored, width, width + (len(parameters[f"weight{layer}"]) if layer else 0))
 
 
 def _attend_pairs(z: Tensor, source: Tensor, target: Tensor, inputs: Inputs) -> Tensor:

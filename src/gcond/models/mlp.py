@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from gcond.graph import Inputs
 from gcond.graph.inputs import Chain
 from gcond.linalg.sparse import Matrix
+from gcond.models import pyg_modules
 from gcond.models.model import Dropout, Model, Parameters
+from gcond.models.stages import Product, Stages
 
 
 @dataclass(frozen=True)
@@ -36,3 +39,10 @@ class MLP(Model):
 
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         return self.stack(parameters, inputs.x, dropout)
+
+    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+        """``torch_geometric.nn.MLP``."""
+        return pyg_modules.sequential([pyg_modules.perceptron(self, parameters, dropout)])
+
+    def stages(self, parameters: Parameters) -> Stages:
+        return Stages((Product(parameters["weight0"]),), (self.hidden_layers(parameters),))

@@ -16,9 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from gcond.config.setting_ranges import SettingRange
+from gcond.errors import GcondError
 from gcond.graph import Inputs
 from gcond.graph.inputs import Chain
 from gcond.linalg.sparse import Adjacency, Identity, Matrix, Operator
+from gcond.models.stages import Local, Stages
 
 Parameters: TypeAlias = dict[str, Tensor]
 Dropout: TypeAlias = Callable[[Tensor], Tensor]
@@ -46,6 +49,8 @@ class Model(ABC):
     """Where training this model differs from the default :class:`gcond.training.Recipe`."""
     counts: ClassVar[tuple[str, ...]] = ("layers", "hidden")
     """Settings that must be at least 1."""
+    ranges: ClassVar[Mapping[str, SettingRange]] = {}
+    """Where a search for hyper-parameters looks among the settings that only this model has."""
 
     layers: int = 2
     """Layers with weights; 1 has no hidden layer."""
@@ -96,6 +101,15 @@ class Model(ABC):
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         """Class scores [n, C]; ``dropout`` falls on hidden layers."""
 
+    def stages(self, parameters: Parameters) -> Stages | None:
+        """The pass of :meth:`logits` without dropout as stages, for graphs past memory; ``None`` where there are none.
+
+        Without, such a graph is scored by blocks of nodes, each with all that it looks at in memory. A subclass that
+        changes how scores are made, and does not write its stages anew, counts as one without
+        (:func:`streamable`).
+        """
+        return None
+
     @classmethod
     def logits_together(
         cls,
@@ -110,6 +124,15 @@ class Model(ABC):
         each model the same bits whichever stand beside it.
         """
         return [model.logits(one, inputs, drop) for model, one, drop in zip(models, parameters, dropouts, strict=True)]
+
+    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+        """A module of stock PyG layers with these weights, which gives the same scores [n, C] (extra ``pyg``).
+
+        It is called with ``x``, ``edge_index`` and ``edge_weight``. ``dropout`` falls on hidden layers once it is told
+        to ``train()``. ``weighted`` says that edges have weights that must count, where PyG's own layer passes them
+        over. A model of one's own overrides this; :mod:`gcond.models.pyg_modules` has the parts.
+        """
+        raise GcondError(f"the model '{self.name}' has no form in PyG: to_pyg() of its class must give one")
 
     def activate(self, h: Tensor, dropout: Dropout | None = None) -> Tensor:
         """The step between two layers: the activation σ, then dropout."""
@@ -131,10 +154,42 @@ class Model(ABC):
             h = operator @ h + parameters[f"bias{layer}"]
         return h
 
+    def hidden_layers(self, parameters: Parameters) -> Local:
+        """:meth:`stack` without the graph, from ``X W`` of the first layer on, as one row-wise stage."""
+
+        def rest(h: Tensor) -> Tensor:
+            h = h + parameters["bias0"]
+            for layer in range(1, self.layers):
+                h = self.activate(h) @ parameters[f"weight{layer}"] + parameters[f"bias{layer}"]
+            return h
+
+        widths = [len(parameters[f"bias{layer}"]) for layer in range(self.layers)]
+        return Local(rest, widths[-1], max(widths))
+
     def widths(self, features: int, classes: int) -> list[tuple[int, int]]:
         """(in, out) of every layer."""
         sizes = [features, *[self.hidden] * (self.layers - 1), classes]
         return list(pairwise(sizes))
+
+
+def streamable(model: Model) -> bool:
+    """Whether what :meth:`Model.stages` says is what the model computes.
+
+    Fields and weights may be a subclass's own. Once it has another method or property, the stages that it has inherited
+    may be those of another function.
+    """
+    for kind in type(model).__mro__:
+        if "stages" in vars(kind):
+            return kind is not Model
+        if any(_computes(key, value) for key, value in vars(kind).items()):
+            return False
+    return False
+
+
+def _computes(key: str, value: object) -> bool:
+    """Whether a class's attribute has a part in the scores."""
+    is_code = callable(value) or isinstance(value, property | classmethod | staticmethod)
+    return is_code and not key.startswith("__") and key not in ("init", "to_pyg")
 
 
 def glorot(rows: int, columns: int, generator: Generator) -> Tensor:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gcond.reports.tables import MISSING, Table, accuracy, count, known, megabytes, percent, seconds, size
+from gcond.reports.tables import (
+    MISSING,
+    Table,
+    accuracy,
+    class_metric_cells,
+    count,
+    known,
+    megabytes,
+    percent,
+    seconds,
+    size,
+)
 from gcond.results import Comparison, Failure, Line
 
 MARKS = {"best": "●", "tied": "○", "": ""}
@@ -17,6 +28,8 @@ def comparison_table(comparison: Comparison) -> Table:
     """A row for each line, with the model in front where there are several."""
     several = len(comparison.models) > 1
     rows = [({"model": line.model} if several else {}) | _cells(line) for line in comparison.lines]
+    if all(line.metrics is None for line in comparison.lines):
+        rows = [{key: cell for key, cell in row.items() if key not in class_metric_cells(None, 1)} for row in rows]
     title = f"{comparison.source.name}: {count(comparison.seeds, 'graph')} × {count(comparison.runs, 'run')} each"
     if several:
         return Table.of(rows, title, words=(0, 1), tight=True)
@@ -25,7 +38,8 @@ def comparison_table(comparison: Comparison) -> Table:
 
 def legend(comparison: Comparison) -> str:
     """The meaning of the marks and times."""
-    return _LEGEND + (_TESTED if comparison.seeds > 1 else ", from one graph each") + _TIMES
+    by = "" if comparison.metric == "accuracy" else f" by {comparison.metric}"
+    return _LEGEND + by + (_TESTED if comparison.seeds > 1 else ", from one graph each") + _TIMES
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[str]:
@@ -40,6 +54,7 @@ def _cells(line: Line) -> dict[str, str]:
         "nodes": f"{line.nodes:,}",
         "": MARKS[line.mark],
         "accuracy %": accuracy(line.mean, line.spread),
+        **class_metric_cells(line.metrics, 1),  # their deviations are in the file
         "n": str(line.n),
         "kept %": known(line.kept, percent),
         "edges": f"{line.edges:,.0f}",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gcond.condensed import Recommendation, Score
-    from gcond.results import Comparison, Line
+    from gcond.results import Comparison, Finalist, Line
 
 
-def changed(found: Score | Recommendation) -> dict[str, Any]:
+def changed(found: Score | Recommendation | Finalist) -> dict[str, Any]:
     """The settings of the architecture and of the training in which what was found is not its model's usual one."""
     usual = _usual(found.model)
     used = {**found.settings, **found.recipe}

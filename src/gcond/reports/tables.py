@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from gcond.condensed import Score
+    from gcond.condensed import ClassMetrics, Score
     from gcond.graph.statistics import Statistics
     from gcond.results import SourceSummary
 
@@ -78,17 +78,31 @@ class Table:
 
 
 def score_table(scores: Sequence[Score], title: str = "", settings: Sequence[Mapping[str, Any]] = ()) -> Table:
-    """Model, test accuracy, runs and validation accuracy of each score.
+    """Model, test accuracy, other metrics where there are some, runs and validation accuracy of each score.
 
     ``settings``, one mapping for each score, are what there is to say about how it came about; without any of
     them there is no such column.
     """
-    rows = tuple((s.model, accuracy(s.mean, s.spread), str(len(s.runs)), percent(s.val_mean)) for s in scores)
-    columns = ("model", "test accuracy %", "runs", "validation %")
-    if not any(settings):
-        return Table(columns, rows, title)
-    longer = tuple((*row, assignments(said)) for row, said in zip(rows, settings, strict=True))
-    return Table((*columns, "settings"), longer, title, words=(0, len(columns)))
+    rows = []
+    for score, said in zip(scores, settings or [{}] * len(scores), strict=True):
+        row = {"model": score.model, "test accuracy %": accuracy(score.mean, score.spread)}
+        if any(each.metrics is not None for each in scores):
+            row |= class_metric_cells(score.metrics, len(score.runs))
+        row |= {"runs": str(len(score.runs)), "validation %": percent(score.val_mean)}
+        rows.append(row | ({"settings": assignments(said)} if any(settings) else {}))
+    return Table.of(rows, title, words=(0, len(rows[0]) - 1) if any(settings) else (0,))
+
+
+def class_metric_cells(metrics: ClassMetrics | None, runs: int) -> dict[str, str]:
+    """Macro-F1, balanced accuracy and that of the worst class, by heading; dashes where they were not counted."""
+    if metrics is None:
+        return dict.fromkeys(("macro-F1 %", "balanced %", "worst class %"), MISSING)
+    stds = (metrics.macro_f1_std, metrics.balanced_accuracy_std) if runs > 1 else (None, None)
+    return {
+        "macro-F1 %": accuracy(metrics.macro_f1, stds[0]),
+        "balanced %": accuracy(metrics.balanced_accuracy, stds[1]),
+        "worst class %": known(metrics.worst_class_accuracy, percent),
+    }
 
 
 def statistics_table(columns: Mapping[str, Statistics | SourceSummary | None], title: str = "") -> Table:

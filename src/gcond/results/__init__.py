@@ -14,6 +14,7 @@ from gcond.results.search import SIDES, Architecture, Search, Side, Winner
 from gcond.results.source_summary import SourceSummary
 from gcond.results.threshold import ThresholdPoint
 from gcond.results.trial import Timing, Trial
+from gcond.results.tuning import Finalist, TunedTrial, Tuning
 
 __all__ = [
     "SIDES",
@@ -22,6 +23,7 @@ __all__ = [
     "Comparison",
     "Failure",
     "Figure",
+    "Finalist",
     "Line",
     "RecipeSearch",
     "ReproducedRow",
@@ -35,5 +37,7 @@ __all__ = [
     "Timing",
     "Trial",
     "TriedRecipe",
+    "TunedTrial",
+    "Tuning",
     "Winner",
 ]

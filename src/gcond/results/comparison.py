@@ -8,10 +8,13 @@ from typing import Any, Literal
 
 from pydantic import FiniteFloat
 
+from gcond.condensed import ClassMetrics
+from gcond.config.metric import METRICS, Metric
 from gcond.results.failure import Failure
 from gcond.results.json_file import marked, read_json, write_json
 from gcond.results.quantities import Accuracy, Amount, Count, CpuSeconds, SettingValue
 from gcond.results.source_summary import SourceSummary
+from gcond.runtime import notebook
 
 COMPARISON = "comparison.json"
 WHOLE = "whole"
@@ -52,17 +55,27 @@ class Line:
     """The first number of trainings at which condensing once and training small takes less time than training on the
     whole graph as often; ``None`` if it never does, or training was not timed."""
     mark: Mark = ""
-    """The best of its budget, or not distinguishable from it."""
+    """The best of its budget by the metric of the comparison, or not distinguishable from it."""
     p_value: FiniteFloat | None = None
     """Of a t-test against the best of the budget, paired over the seeds of the graphs; ``None`` with fewer than two."""
     graphs: tuple[str, ...] = ()
     """Where the condensed graphs are, relative to the run folder."""
     changes: dict[str, SettingValue] = field(default_factory=dict)
     """Settings in which the training or the model was not the usual one."""
+    metrics: ClassMetrics | None = None
+    """Of the test nodes, over all ``n`` trainings; ``None`` where one of them was done before there were any."""
 
     @property
     def is_whole(self) -> bool:
         return self.kind == WHOLE
+
+    def value(self, metric: Metric) -> float | None:
+        """The mean over all trainings by ``metric``; ``None`` where it was not counted."""
+        if metric == "accuracy":
+            return self.mean
+        if self.metrics is None:
+            return None
+        return self.metrics.macro_f1 if metric == "macro-f1" else self.metrics.balanced_accuracy
 
     @property
     def spread(self) -> float | None:
@@ -87,6 +100,31 @@ class Comparison:
     failures: tuple[Failure, ...] = ()
     command: str = ""
     """The command line that made it."""
+
+    @property
+    def metric(self) -> Metric:
+        """By which epochs, probes and the best of a budget were chosen."""
+        asked = self.recipe.get("metric", "accuracy")
+        return next((metric for metric in METRICS if metric == asked), "accuracy")
+
+    def _repr_html_(self) -> str:
+        """For notebooks; the report's page has all of it."""
+        columns = ("method", "model", "nodes", "test accuracy", "n", "kept", "")
+        rows = [
+            (
+                "whole graph" if line.is_whole else line.method,
+                line.model,
+                f"{line.nodes:,}",
+                f"{100 * line.mean:.1f}" + ("" if line.spread is None else f" ± {100 * line.spread:.1f}") + " %",
+                line.n,
+                notebook.percent(line.kept),
+                line.mark,
+            )
+            for line in self.lines
+        ]
+        table = notebook.grid(f"Comparison on {self.source.name}", columns, rows, words=(0, 1, 6))
+        said = [*self.advice, *(f"failed: {each.what}: {each.error}" for each in self.failures)]
+        return table + "".join(f"<div>{notebook.text(sentence)}</div>" for sentence in said)
 
     def to_json(self) -> dict[str, Any]:
         return marked("comparison", self)

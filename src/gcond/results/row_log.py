@@ -82,7 +82,9 @@ def _read(path: Path, kind: type[R], what: str) -> list[R]:
         lines = path.read_bytes().decode("utf-8", errors="replace").splitlines()
     except OSError as error:
         raise GcondError(f"the {what}s in '{path}' cannot be read: {error}") from None
-    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    names = {field.name for field in fields}
+    needed = {field.name for field in fields if field.default is dataclasses.MISSING}  # others came later
     reader = TypeAdapter(kind)
     foreign = GcondError(f"'{path}' is not a file of {what}s: give a new name, or one that gcond wrote")
     rows: list[R] = []
@@ -93,7 +95,7 @@ def _read(path: Path, kind: type[R], what: str) -> list[R]:
         except (ValueError, RecursionError):
             broken.append(line)  # cut off by a kill: that one simply runs again
             continue
-        if not isinstance(values, dict) or set(values) != names:
+        if not isinstance(values, dict) or not needed <= set(values) <= names:
             if not rows:
                 raise foreign
             raise GcondError(f"line {number} of '{path}' is no {what}: delete the line")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -13,14 +14,16 @@ from gcond.results.comparison import COMPARISON, Comparison
 from gcond.results.row_log import RowLog
 from gcond.results.search import SEARCH, Search
 from gcond.results.trial import Timing, Trial
+from gcond.results.tuning import TUNING, Tuning
 from gcond.runtime.files import check_writable, make_folder
 
 
 class RunFolder:
     """A folder of results that every command shares: what is in it is not done again.
 
-    ``graphs/`` holds condensed graphs, ``trials.jsonl`` a line per training, ``timings.jsonl`` how long one takes,
-    ``comparison.json`` and ``nas.json`` what ``compare`` and ``nas`` found. Without a path it is memory alone.
+    ``graphs/`` holds condensed graphs, ``trials.jsonl`` a line per training, ``timings.jsonl`` how long one takes;
+    ``comparison.json``, ``nas.json`` and ``tune.json`` hold what ``compare``, ``nas`` and ``tune`` found. Without a
+    path it is memory alone.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -83,11 +86,15 @@ class RunFolder:
         """The search that ``gcond nas`` left here."""
         return Search.load(self.path) if self.path is not None and (self.path / SEARCH).is_file() else None
 
+    def tuning(self) -> Tuning | None:
+        """The search that ``gcond tune`` left here, finished or not."""
+        return Tuning.load(self.path) if self.path is not None and (self.path / TUNING).is_file() else None
+
     def check_source(self, source: SourceGraph) -> None:
         """Refuse the folder of another graph."""
-        for find, what in ((self.comparison, "comparison"), (self.search, "search")):
+        for what, find in _KINDS.items():
             try:
-                found = find()
+                found = find(self)
             except GcondError:  # damaged: it is written anew
                 continue
             if found is not None and found.source.sha256 != source.sha256:
@@ -96,3 +103,10 @@ class RunFolder:
 
     def _file(self, name: str) -> Path | None:
         return None if self.path is None else self.path / name
+
+
+_KINDS: dict[str, Callable[[RunFolder], Comparison | Search | Tuning | None]] = {
+    "comparison": RunFolder.comparison,
+    "search": RunFolder.search,
+    "search for hyper-parameters": RunFolder.tuning,
+}

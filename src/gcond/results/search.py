@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
@@ -12,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from gcond.condensed import CondensedGraph
+from gcond.results import rank_agreement
 from gcond.results.failure import Failure
 from gcond.results.json_file import marked, read_json, write_json
 from gcond.results.quantities import Accuracy, Count, CpuSeconds, SettingValue
@@ -73,6 +73,19 @@ class CondensedSummary:
     method: str | None = None
     seed: int | None = None
 
+    @classmethod
+    def of(cls, small: CondensedGraph) -> CondensedSummary:
+        """Count ``small``."""
+        found, made = small.statistics, small.provenance
+        return cls(
+            nodes=found.nodes,
+            edges=found.edges,
+            bytes=found.bytes,
+            sha256=small.sha256,
+            method=made.method if made is not None else None,
+            seed=made.seed if made is not None else None,
+        )
+
 
 @dataclass(frozen=True)
 class Search:
@@ -97,16 +110,12 @@ class Search:
     @property
     def pearson(self) -> float | None:
         """Correlation of the validation accuracies; ``None`` where one side does not vary."""
-        from scipy.stats import pearsonr
-
-        return self._correlate(pearsonr)
+        return rank_agreement.pearson(*self._sides())
 
     @property
     def spearman(self) -> float | None:
         """Correlation of their ranks."""
-        from scipy.stats import spearmanr
-
-        return self._correlate(spearmanr)
+        return rank_agreement.spearman(*self._sides())
 
     @property
     def cpu_seconds(self) -> dict[Side, float]:
@@ -132,11 +141,5 @@ class Search:
     def load(cls, folder: Path) -> Search:
         return read_json(folder / SEARCH, cls, "nas")
 
-    def _correlate(self, function: Callable[..., Any]) -> float | None:
-        if len(self.architectures) < 2:
-            return None
-        columns = [[getattr(one, side) for one in self.architectures] for side in SIDES]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # SciPy warns of a side that does not vary, and says NaN
-            value = float(function(*columns).statistic)
-        return value if math.isfinite(value) else None
+    def _sides(self) -> tuple[list[float], list[float]]:
+        return [one.condensed for one in self.architectures], [one.whole for one in self.architectures]

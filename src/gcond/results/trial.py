@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from gcond.results.quantities import Accuracy, CpuSeconds
+from gcond.results.quantities import Accuracy, Count, CpuSeconds
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Trial:
     model: str
     seed: int
     val: Accuracy
-    """Validation accuracy at the selected epoch, a fraction."""
+    """Validation accuracy at the selected epoch, a fraction; or the metric of the recipe, where that is another."""
     test: Accuracy | None
     """Test accuracy there; ``None`` where a search did not look at the test nodes."""
     epoch: Annotated[int, Field(ge=1)]
@@ -36,6 +36,13 @@ class Trial:
     """The epochs that were done; ``None`` in logs of versions that did not count them."""
     looks: Annotated[int, Field(ge=0)] | None = None
     """How often the validation nodes were looked at; ``None`` as above."""
+    confusion: tuple[tuple[Count, ...], ...] | None = None
+    """Test nodes of each true class (row) by predicted class (column), from which every metric follows; ``None`` where
+    the test nodes were not looked at, and in logs of versions that kept the accuracy alone."""
+
+    def __post_init__(self) -> None:
+        if self.confusion is not None and any(len(row) != len(self.confusion) for row in self.confusion):
+            raise ValueError("a confusion matrix has as many columns as rows")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from gcond.linalg.adam import Adam
 from gcond.models import Model
 from gcond.models.model import Dropout, Parameters
 from gcond.runtime.seeds import generator
+from gcond.training.class_scores import class_scores, logits
+from gcond.training.metrics import measured, measured_once
 from gcond.training.progress import Progress
 from gcond.training.recipe import Recipe
 
@@ -43,7 +45,7 @@ class Fit:
     epoch: Tensor
     """int64 [R]: the epoch the weights are of, counted from 1."""
     val_accuracy: Tensor
-    """float64 [R]: validation accuracy at that epoch; NaN without validation."""
+    """float64 [R]: validation accuracy at that epoch, or the recipe's metric in its place; NaN without validation."""
     epochs: Tensor
     """int64 [R]: the epochs that were done, at most the recipe's."""
     looks: Tensor
@@ -123,23 +125,24 @@ def fit(
         torch.tensor([getattr(run.progress, count) for run in runs], device=device) for count in ("epoch", "looks")
     )
     if judge:
-        reached = torch.tensor([run.accuracy for run in runs], dtype=torch.float64, device=device)
+        reached = torch.tensor([run.reached for run in runs], dtype=torch.float64, device=device)
         chosen = torch.tensor([run.epoch for run in runs], device=device)
         return Fit(tuple(run.best for run in runs), chosen, reached, done, looks)
     last = tuple({key: tensor.detach() for key, tensor in run.weights.items()} for run in runs)
     unknown = torch.full((len(runs),), torch.nan, dtype=torch.float64, device=device)
-    final = unknown if val is None else accuracy(model, last, val)
+    final = unknown if val is None else measured(predict(model, last, val), val.y, classes, recipe.metric)
     return Fit(last, done, final, done, looks)
 
 
 class _Run:
-    """The weights of one run as they are, and those of the first epoch with the highest validation accuracy so far."""
+    """The weights of one run as they are, and those of the first epoch that was best on the validation nodes so far."""
 
     def __init__(self, model: Model, initial: Parameters, seed: int, recipe: Recipe, device: torch.device) -> None:
         self.model = model
         self.weights = {key: tensor.to(device).requires_grad_() for key, tensor in initial.items()}
         self.best = {key: tensor.detach().clone() for key, tensor in self.weights.items()}
-        self.accuracy = -1.0
+        self.reached = -1.0
+        """By the recipe's metric, on the validation nodes."""
         self.epoch = 0
         self.loss: Tensor | float = math.inf
         """On the training nodes, of the weights before the last step."""
@@ -147,7 +150,7 @@ class _Run:
         self.dropout: Dropout | None = None
         if recipe.dropout > 0:
             self.dropout = partial(_drop, recipe.dropout, generator(seed, "dropout", device))
-        self._decay = recipe.weight_decay
+        self._decay, self._metric = recipe.weight_decay, recipe.metric
         self.start_adam(recipe.lr)
 
     def start_adam(self, lr: float) -> None:
@@ -159,9 +162,9 @@ class _Run:
 
         With a loss below ``fitted`` the model has learned what it is trained on.
         """
-        accuracy = float(_share(score.detach()[val.nodes].argmax(-1), val))
-        if better := accuracy > self.accuracy:
-            self.accuracy, self.epoch = accuracy, self.progress.epoch
+        reached = measured_once(score.detach()[val.nodes].argmax(-1), val.y, score.shape[-1], self._metric)
+        if better := reached > self.reached:
+            self.reached, self.epoch = reached, self.progress.epoch
             for key, tensor in self.weights.items():
                 self.best[key].copy_(tensor.detach())
         self.progress.has_looked(better=better, has_fitted=float(self.loss) < fitted)
@@ -190,40 +193,23 @@ def _scores(batch: Sequence[_Run], inputs: Inputs, *, together: bool, drop: bool
     if not batch:
         return []
     dropouts = [run.dropout if drop else None for run in batch]
-    return _logits(
+    return logits(
         [run.model for run in batch] if together else batch[0].model, [run.weights for run in batch], inputs, dropouts
     )
-
-
-def _logits(
-    model: Model | Sequence[Model],
-    parameters: Sequence[Parameters],
-    inputs: Inputs,
-    dropouts: Sequence[Dropout | None] | None = None,
-) -> list[Tensor]:
-    """Class scores [n, C] for each of ``parameters``, of one model or of one model each."""
-    dropouts = dropouts or [None] * len(parameters)
-    if isinstance(model, Model):
-        return [model.logits(one, inputs, drop) for one, drop in zip(parameters, dropouts, strict=True)]
-    return type(model[0]).logits_together(model, parameters, inputs, dropouts)
 
 
 @torch.no_grad()
 def predict(model: Model | Sequence[Model], parameters: Sequence[Parameters], view: LabelledView) -> Tensor:
     """The class of each of the view's m labelled nodes by each of R sets of weights: int64 [R, m]."""
-    # One model's sets one at a time: all the scores of a large graph need not be held at once.
-    batches = [[one] for one in parameters] if isinstance(model, Model) else [parameters]
-    scores = (each for batch in batches for each in _logits(model, batch, settled(view.inputs)))
-    return torch.stack([each[view.nodes].argmax(-1) for each in scores])
+    found = torch.empty(len(parameters), len(view.nodes), dtype=torch.int64, device=view.nodes.device)
+    for run, places, scores in class_scores(model, parameters, view.inputs, view.nodes):
+        found[run, places] = scores.argmax(-1)
+    return found
 
 
 def accuracy(model: Model | Sequence[Model], parameters: Sequence[Parameters], view: LabelledView) -> Tensor:
     """The share of the view's labelled nodes that each of R sets of weights classifies right: float64 [R]."""
-    return _share(predict(model, parameters, view), view)
-
-
-def _share(predicted: Tensor, view: LabelledView) -> Tensor:
-    return (predicted == view.y).double().mean(-1)
+    return (predict(model, parameters, view) == view.y).double().mean(-1)
 
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:

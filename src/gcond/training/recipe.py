@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from gcond.config import settings
+from gcond.config.metric import Metric
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class Recipe:
     """Epochs without a better look after which the rate drops before half-way; after half as many at the lower rate the
     training ends. Nothing ends before a model has fitted its training nodes half-way. ``auto`` is a sixth of the epochs
     and at least 100; 0 does every epoch, as the paper. Of no effect where the last epoch is selected."""
+    metric: Metric = field(default="accuracy", metadata=settings.LATER)
+    """What is best on the validation nodes: ``accuracy``, as in the paper; ``macro-f1`` or ``balanced-accuracy`` where
+    rare classes count as much as frequent ones."""
 
     def __post_init__(self) -> None:
         for name, least in (("epochs", 1), ("validate_every", 1), ("weight_decay", 0), ("patience", 0)):

@@ -100,7 +100,7 @@ def search(
     winners = {side: Winner(found.settings(best[side]), tests) for side, tests in tested.items() if tests}
     return Search(
         source=SourceSummary.of(source),
-        condensed=_summary(graph),
+        condensed=CondensedSummary.of(graph),
         model=found.models[0].name,
         grid=found.grid,
         recipe=asdict(how["whole"]),
@@ -162,15 +162,3 @@ def recipes(
         condensed_epochs = max(1, round(CONDENSED_SHARE * whole.epochs))
     condensed_epochs = settings.whole_number(condensed_epochs, "condensed_epochs", least=1)
     return {"whole": whole, "condensed": replace(whole, epochs=condensed_epochs)}
-
-
-def _summary(small: CondensedGraph) -> CondensedSummary:
-    found, made = small.statistics, small.provenance
-    return CondensedSummary(
-        nodes=found.nodes,
-        edges=found.edges,
-        bytes=found.bytes,
-        sha256=small.sha256,
-        method=made.method if made is not None else None,
-        seed=made.seed if made is not None else None,
-    )

@@ -11,9 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from gcond.condensed import CondensedGraph
+from gcond.condensed.graph_picture import joined_pairs
+from gcond.graph.force_layout import sunflower
 from gcond.matching.sparsification import shipped_delta, shrinks, thresholded
 from gcond.reports.figures import style
-from gcond.reports.graph_geometry import joined_pairs, sunflower
 from gcond.runtime.seeds import generator
 
 if TYPE_CHECKING:

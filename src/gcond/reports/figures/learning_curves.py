@@ -19,7 +19,10 @@ WIDE = 10
 
 @style.styled
 def curves_figure(small: CondensedGraph) -> Figure:
-    """Loss above, validation accuracy below, over the epochs of the condensation; the state that was kept is marked."""
+    """Loss above, validation accuracy below, over the epochs of the condensation; the state that was kept is marked.
+
+    In the place of accuracy there may be another metric by which the method probed.
+    """
     history = small.provenance.history if small.provenance is not None else {}
     loss = history.get("loss", [])
     probes = list(zip(history.get("probe_epoch", []), history.get("probe", []), strict=False))
@@ -33,6 +36,9 @@ def curves_figure(small: CondensedGraph) -> Figure:
         draw(axes, history)
         axes.grid(axis="y")
         axes.margins(x=0.02)
+    if probes:
+        metric = small.provenance.metric if small.provenance is not None else "accuracy"
+        style.percent_axis(all_axes[-1].yaxis, f"validation\n{metric}, %")
     all_axes[-1].set_xlabel("epoch (a fresh model each)")
     all_axes[-1].xaxis.get_major_locator().set_params(integer=True)
     figure.align_ylabels()
@@ -84,7 +90,6 @@ def _probe(axes: Axes, history: dict[str, list[float]]) -> None:
     epochs = history["probe_epoch"][: len(history["probe"])]
     accuracy = [100 * value for value in history["probe"][: len(epochs)]]
     axes.plot(epochs, accuracy, color=PROBE, marker="o", markersize=5)
-    style.percent_axis(axes.yaxis, "validation\naccuracy, %")
     axes.margins(y=0.2)
     if epochs and epochs[0] == 0:
         _beside(axes, 0, accuracy[0], "start", up=accuracy[0] >= max(accuracy), left=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
+from gcond.graph.class_colours import COLOURS
 from gcond.reports.display_names import class_labels, clean
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ DPI = 160
 INK, FAINT, HAIR = "#222222", "#5f6368", "#d9dce0"
 """Text and axes, what is said aside, and grid lines."""
 
-# Okabe and Ito, Color Universal Design (2008), without black, which is the edges'. The order keeps neighbours apart.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442")
-# page.js has the same colours and shapes in the same order.
+# page.js has the same shapes in the same order.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 LINES = ("#D55E00", "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#7A5195", "#222222")
 """For lines on white, where the yellow above would be lost."""

@@ -56,10 +56,11 @@ def _wanted(run: PageRun, source: SourceGraph | None) -> Iterator[tuple[str, str
     from gcond.reports.figures.class_balance import balance_figure
     from gcond.reports.figures.feature_map import embedding_figure
     from gcond.reports.figures.learning_curves import curves_figure
+    from gcond.reports.figures.tuning_progress import tuning_figure
 
     if run.compared and len({line.nodes for line in run.comparison.lines if not line.is_whole}) > 1:
         yield "Test accuracy against the number of nodes", "", lambda: budget_figure(run.comparison)
-    first, search = run.first_graph, run.search
+    first, search, tuning = run.first_graph, run.search, run.tuning
     if first is not None:
         graph = with_class_names(first.graph, (source.class_names if source is not None else ()) or run.class_names)
         if graph.provenance is not None and graph.provenance.history.get("loss"):
@@ -69,3 +70,5 @@ def _wanted(run: PageRun, source: SourceGraph | None) -> Iterator[tuple[str, str
     if search is not None and search.architectures:
         caption = "Architectures: accuracy on the condensed and on the whole graph"
         yield caption, "", lambda: architectures_figure(search)
+    if tuning is not None and tuning.count("complete"):
+        yield "Hyper-parameters: what each configuration reached", "", lambda: tuning_figure(tuning)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gcond.condensed.graph_picture import joined_pairs
+from gcond.graph.force_layout import positions
 from gcond.graph.statistics import density
 from gcond.reports.display_names import class_labels
-from gcond.reports.graph_geometry import joined_pairs
-from gcond.reports.page.force_layout import positions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,9 +13,10 @@ from gcond.reports.display_names import cleaned
 from gcond.reports.page.remake_commands import commands_of
 from gcond.reports.score_changes import changed, with_changes
 from gcond.reports.tables import count
-from gcond.results import Comparison, Failure, Line, RunFolder, Search, SourceSummary
+from gcond.results import Comparison, Failure, Line, RunFolder, Search, SourceSummary, Tuning
 from gcond.results.comparison import COMPARISON
 from gcond.results.search import SEARCH
+from gcond.results.tuning import TUNING
 from gcond.runtime.tensor_file import read_metadata_kind
 
 ENOUGH = 0.99
@@ -47,6 +48,7 @@ class PageRun:
     commands: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     search: Search | None = None
+    tuning: Tuning | None = None
     compared: bool = False
     """Whether the lines are of a comparison, in which all methods were measured alike at every budget."""
 
@@ -56,7 +58,8 @@ class PageRun:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        return self.comparison.failures + (self.search.failures if self.search else ())
+        searched = (part.failures for part in (self.search, self.tuning) if part is not None)
+        return self.comparison.failures + tuple(failure for part in searched for failure in part)
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -104,21 +107,22 @@ def read_runs(paths: Sequence[str | Path]) -> list[PageRun]:
 
 
 def _of_folder(path: Path) -> PageRun:
-    """The run in the folder ``path``, as ``gcond compare`` and ``gcond nas`` left it."""
+    """The run in the folder ``path``, as ``gcond compare``, ``gcond nas`` and ``gcond tune`` left it."""
     folder = RunFolder(path)
-    comparison, search = folder.comparison(), folder.search()
-    source = comparison.source if comparison else search.source if search else None
+    comparison, search, tuning = folder.comparison(), folder.search(), folder.tuning()
+    source = next((part.source for part in (comparison, search, tuning) if part is not None), None)
     if source is None:
-        raise GcondError(f"'{path}' is not a run: it has neither {COMPARISON} nor {SEARCH}")
+        raise GcondError(f"'{path}' is not a run: it has neither {COMPARISON} nor {SEARCH} nor {TUNING}")
     found = replace(comparison, lines=with_changes(comparison)) if comparison else Comparison(source, ())
     graphs, notes = _shown_graphs(folder, found.lines)
     return PageRun(
         name=path.resolve().name,
         comparison=found,
         graphs=tuple(graphs),
-        commands=tuple(part.command for part in (found, search) if part is not None and part.command),
+        commands=tuple(part.command for part in (found, search, tuning) if part is not None and part.command),
         notes=tuple(notes),
         search=search,
+        tuning=tuning,
         compared=comparison is not None,
     )
 
@@ -192,6 +196,7 @@ def _lines(shown: PageGraph, made: Provenance) -> list[Line]:
             peak_rss_mb=made.cost.get("peak_rss_mb"),
             graphs=(shown.file,),
             changes=changed(score),
+            metrics=score.metrics,
         )
         for score in made.scores
     ]

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gcond.reports.class_table import class_table
 from gcond.reports.page.page_run import PageRun
-from gcond.reports.tables import MISSING, accuracy, assignments, known, megabytes, percent, seconds, size
+from gcond.reports.tables import (
+    MISSING,
+    Table,
+    accuracy,
+    assignments,
+    class_metric_cells,
+    known,
+    megabytes,
+    percent,
+    seconds,
+    size,
+)
 from gcond.results import Line, SourceSummary
 
 
@@ -59,6 +71,7 @@ def _cells(line: Line, source_bytes: int | None) -> dict[str, str]:
         "nodes": f"{line.nodes:,}",
         "test accuracy %": accuracy(line.mean, line.spread),
         "kept %": known(line.kept, percent),
+        **class_metric_cells(line.metrics, line.n),
         "trainings": f"{line.n:,}",
         "size": size(line.bytes),
         "of source": _share(line.bytes / source_bytes) if source_bytes else MISSING,
@@ -70,6 +83,22 @@ def _cells(line: Line, source_bytes: int | None) -> dict[str, str]:
         "p against best": known(line.p_value, lambda p: f"{p:.3f}" if p >= 0.001 else "< 0.001"),
         "trained with": assignments(line.changes) or MISSING,
     }
+
+
+def class_tables(run: PageRun) -> list[Table]:
+    """For each model, its accuracy in every class, by method at the best budget of each and on the whole graph."""
+    tables = []
+    for model in dict.fromkeys(line.model for line in run.comparison.lines):
+        columns: dict[str, Line] = {}
+        for line in run.comparison.lines:
+            name = "whole graph" if line.is_whole else line.method
+            if line.model == model and (name not in columns or line.mean > columns[name].mean):
+                columns[name] = line
+        headed = {
+            name if line.is_whole else f"{name}, {line.nodes:,} nodes": line.metrics for name, line in columns.items()
+        }
+        tables.append(class_table(headed, run.class_names, f"Accuracy in each class with {model.upper()}, %"))
+    return [table for table in tables if table is not None]
 
 
 def _share(fraction: float) -> str:

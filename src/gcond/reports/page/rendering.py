@@ -16,6 +16,7 @@ from gcond.reports.page.embedded_figures import pictures_of
 from gcond.reports.page.interactive_view import view_data
 from gcond.reports.page.page_run import PageRun
 from gcond.reports.search_table import winners_table
+from gcond.reports.tuning_table import finalists_table, tuning_facts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -54,13 +55,14 @@ def _section(index: int, run: PageRun, source: SourceGraph | None) -> dict[str, 
     names = (own.class_names if own is not None else ()) or run.class_names
     pictures, notes = pictures_of(run, own)
     graphs = sorted(run.graphs, key=lambda each: each is not run.first_graph)  # the headline's is the one that opens
-    search = run.search
+    search, tuning = run.search, run.tuning
     return {
         "anchor": f"run-{index + 1}",
         "name": run.source.name or run.name,
         "run": run,
         "headline": sentences.headline(run),
         "comparisons": page_tables.model_tables(run),
+        "classes": page_tables.class_tables(run),
         "pictures": pictures,
         "notes": [*run.notes, *notes],
         "drawings": [{"label": each.label, **view_data(each.graph, names)} for each in graphs],
@@ -69,6 +71,9 @@ def _section(index: int, run: PageRun, source: SourceGraph | None) -> dict[str, 
         "settings": page_tables.method_settings(run),
         "search": sentences.search_sentence(search) if search else "",
         "winners": winners_table(search) if search and search.architectures else None,
+        "tuning": sentences.tuning_sentence(tuning) if tuning else "",
+        "finalists": finalists_table(tuning) if tuning and tuning.finalists else None,
+        "tuning_facts": tuning_facts(tuning) if tuning else {},
     }
 
 

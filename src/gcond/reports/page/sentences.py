@@ -1,4 +1,4 @@
-"""A run in sentences: the title of its page, its headline, and what an architecture search found."""
+"""A run in sentences: the title of its page, its headline, and what searches found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from gcond.reports.page.page_run import ENOUGH, PageRun
 from gcond.reports.tables import accuracy, assignments, count, percent, seconds, size
-from gcond.results import Line, Search
+from gcond.reports.tuning_table import searched_on
+from gcond.results import Line, Search, Tuning
 
 
 class Name(str):
@@ -44,7 +45,7 @@ def page_title(runs: Sequence[PageRun]) -> str:
         return f"Condensed graphs: {', '.join(names)}"
     line, first = runs[0].best_line, runs[0].first_graph
     nodes = line.nodes if line else first.graph.num_nodes if first else None
-    what = "architecture search" if runs[0].search else "comparison"
+    what = _searched(runs[0]) or "comparison"
     return f"{names[0]} in {nodes:,} nodes" if nodes else f"{names[0]}: {what}"
 
 
@@ -80,11 +81,39 @@ def search_sentence(search: Search) -> str:
     return f"{sentence}.{' The winners were then trained and tested on the whole graph.' if search.winners else ''}"
 
 
+def tuning_sentence(found: Tuning) -> str:
+    """A sentence on what was tried, and what the winner reaches on the whole graph."""
+    models = ", ".join(model.upper() for model in found.models)
+    where = f"on {searched_on(found)}"
+    sentence = f"{count(len(found.trials), 'configuration')} of {models} {_were(len(found.trials))} tried {where}"
+    winner, usual = found.winner, found.usual
+    if winner is None:
+        return f"{sentence}; none of them has been trained on the whole graph yet."
+    sentence += (
+        f". Trained on the whole graph, the winner gets {accuracy(winner.mean, winner.spread)} % of the test nodes"
+    )
+    sentence += f" right (n = {len(winner.test)})"
+    if usual is not None and usual is not winner:
+        sentence += f", the usual configuration {accuracy(usual.mean, usual.spread)} %"
+    return f"{sentence}. No test node was looked at before that."
+
+
+def _searched(run: PageRun) -> str:
+    """The kind of search that the run holds, if it holds one."""
+    if run.search:
+        return "architecture search"
+    return "hyper-parameter search" if run.tuning else ""
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
 def _tried(search: Search) -> str:
     """``160 of 162 APPNP architectures were trained on both graphs``, where the rest failed or is still to come."""
     tried, what = len(search.architectures), f"{search.model.upper()} architecture"
     wanted = math.prod(len(values) for values in search.grid.values()) if search.grid else 0
-    verb = "was" if tried == 1 else "were"
+    verb = _were(tried)
     if wanted > tried:
         return f"{tried:,} of {count(wanted, what)} {verb} trained on both graphs"
     return f"{count(tried, what)} {verb} tried"
@@ -105,7 +134,8 @@ def _made(run: PageRun, line: Line, name: Name) -> Sentence:
 def _unscored(run: PageRun, name: Name) -> Headline:
     first = run.first_graph
     if first is None:
-        what = "An architecture search on " if run.search else "No condensed graph came of "
+        kind = _searched(run)
+        what = f"{'An' if kind[0] == 'a' else 'A'} {kind} on " if kind else "No condensed graph came of "
         return Headline((what, name, "."), ())
     found, made = first.graph.statistics, first.graph.provenance
     by = (" by ", Name(made.method)) if made else ()
