@@ -20,7 +20,7 @@ from gcond.config.setting_ranges import Choices, Range, SettingRange
 from gcond.errors import DivergedError, GcondError
 from gcond.evaluation.evaluate import evaluate
 from gcond.evaluation.recommend import Training, usual_training
-from gcond.evaluation.tuning.hyperparameter_search import shortlist
+from gcond.evaluation.tuning.candidates import shortlist
 from gcond.evaluation.tuning.rungs import goes_on, rungs
 from gcond.evaluation.tuning.search_space import tuning_space, usual_ranges
 from gcond.graph.source_graph import SourceGraph

@@ -79,6 +79,7 @@ class Facts:
     """The transform that the features have gone through, as :class:`FeatureTransform` writes itself down."""
     notes: tuple[str, ...] = ()
     listed_edges: int | None = None
+    feature_names: tuple[str, ...] = ()
 
 
 # --------------------------------------------------------------------------------------------------------- reading
@@ -238,7 +239,7 @@ def _remember(folder: Path, sha256: str, states: Mapping[str, list[int]]) -> Non
 
 
 def _facts(values: Mapping[str, Any]) -> Facts:
-    several = {key: tuple(map(str, values[key])) for key in ("class_names", "notes")}
+    several = {key: tuple(map(str, values.get(key, ()))) for key in ("class_names", "notes", "feature_names")}
     facts = Facts(**{**values, **several})
     if facts.setting not in SETTINGS or facts.usual not in CHOICES:
         raise ValueError
@@ -288,6 +289,7 @@ def _assemble(folder: Path, facts: Facts, arrays: Mapping[str, np.ndarray], sha2
         sha256=sha256,
         transform=FeatureTransform.from_json(facts.transform),
         ids=ids,
+        feature_names=facts.feature_names,
     )
 
 
@@ -459,6 +461,7 @@ def put_graph(store: StoreWriter, graph: SourceGraph, *, raw: Matrix | None, usu
             transform=graph.transform.to_json(),
             notes=graph.notes,
             listed_edges=graph.listed_edges,
+            feature_names=graph.feature_names,
         )
     )
 
@@ -535,6 +538,7 @@ def as_source_graph(stored: StoredArrays) -> tuple[SourceGraph, Matrix]:
         notes=stored.notes,
         listed_edges=stored.listed_edges,
         ids=NodeIds.mapped(stored.ids.offsets, stored.ids.bytes) if stored.ids is not None else None,
+        feature_names=stored.feature_names,
         **masks,
     )
     return graph, raw

@@ -139,6 +139,7 @@ def _record(job: TrainingJob, source: SourceGraph, **found: Any) -> ModelRecord:
         num_features=source.num_features,
         num_classes=source.num_classes,
         class_names=source.class_names,
+        feature_names=source.feature_names,
         setting=source.setting,
         directed=source.directed,
         weighted=_is_weighted(source),

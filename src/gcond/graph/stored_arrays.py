@@ -95,6 +95,8 @@ class StoredArrays:
     """The transform that ``x`` has gone through before it was packed; ``None`` and kind ``none`` mean the same."""
     ids: StoredText | None = None
     """The nodes' names; ``None`` where a node's name is its row number."""
+    feature_names: tuple[str, ...] = ()
+    """Those of the table's columns, where each feature is one of its own."""
 
     @property
     def num_nodes(self) -> int:

@@ -73,6 +73,7 @@ class StoredGraph(SourceGraph):
             notes=arrays.notes,
             listed_edges=arrays.listed_edges,
             ids=NodeIds.mapped(arrays.ids.offsets, arrays.ids.bytes) if arrays.ids is not None else None,
+            feature_names=arrays.feature_names,
             streaming=streaming,
         )
 

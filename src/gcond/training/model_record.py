@@ -44,6 +44,8 @@ class ModelRecord:
     source: Origin
     """The graph that it was validated and tested on."""
     class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    """The source's columns, where each feature was one of its own: another table may have them in another order."""
     directed: bool = False
     """Whether one-way edges of the source stayed one-way."""
     weighted: bool = False

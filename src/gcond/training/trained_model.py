@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ from gcond.condensed.origin import load_origin
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.graph import Setting, SourceGraph
+from gcond.graph.feature_names import check_same_features, in_order
 from gcond.graph.feature_treatment import treated
 from gcond.graph.features import FeatureTransform
 from gcond.graph.node_choice import NodePart, choose_nodes
 from gcond.graph.node_ids import NodeIds
+from gcond.graph.stored_graph import StoredGraph
 from gcond.models import Model
 from gcond.models.model import Parameters
 from gcond.runtime import notebook
@@ -112,11 +115,13 @@ class TrainedModel:
     ) -> SourceGraph:
         """``graph`` as the model takes it: in its setting, with its directions and with its feature transform.
 
-        The transform is applied with the statistics that it had in training. Labels need not be there. Features that
-        were transformed otherwise, and other numbers of them, are refused.
+        The transform is applied with the statistics that it had in training. Labels need not be there. Where features
+        are columns of a table, they are found by their names, in whatever order. Features that were transformed
+        otherwise, others, and other numbers of them are refused.
         """
         made = self.record
-        loaded = load_origin(made, graph, setting=setting, data_dir=data_dir, labelled=False)
+        read = partial(load_origin, made, graph, setting=setting, data_dir=data_dir, labelled=False)
+        loaded = self._in_order(read(), read)
         transform = FeatureTransform.from_json(made.transform)
         if loaded.transform != transform:
             if loaded.transform.kind != "none":
@@ -138,6 +143,21 @@ class TrainedModel:
                 f"where in that graph a node is and nothing about '{loaded.name}': train on features of the nodes' own"
             )
         return loaded
+
+    def _in_order(self, graph: SourceGraph, read: Callable[..., SourceGraph]) -> SourceGraph:
+        """``graph`` with its columns where the model expects them; ``read`` gives it with its features as they are."""
+        expected, own = self.record.feature_names, graph.feature_names
+        if not expected or not own or own == expected:
+            return graph
+        check_same_features(graph, expected)
+        if isinstance(graph, StoredGraph):
+            raise GcondError(
+                f"the features of '{graph.name}' are in another order than the model's, and they are streamed from "
+                "its store: pack a table with its columns in the model's order"
+            )
+        # Statistics are those of columns, so they are put in order before anything is made of them.
+        raw = graph if graph.transform.kind == "none" else read(features="none")
+        return treated(in_order(raw, expected), FeatureTransform.from_json(self.record.transform))
 
     def predict(
         self,
