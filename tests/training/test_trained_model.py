@@ -41,7 +41,8 @@ def trained(make_graph, brief):
 def by_hand(model, graph, part):
     """Class probabilities of a part's nodes from first principles: the model on that part's own view."""
     view = graph.view(part)
-    return model.model.logits(model.parameters, view.inputs)[view.nodes].softmax(1)
+    scores = model.model.logits(model.parameters, view.inputs)[view.nodes]
+    return (model.record.sharpness * scores).softmax(1)
 
 
 def test_predictions_are_the_model_on_each_part_s_own_view(graph, brief):
@@ -58,7 +59,7 @@ def test_nodes_in_no_part_see_each_other_alone_in_the_inductive_setting(make_gra
     model = brief(graph)
     others = ~(graph.train_mask | graph.val_mask | graph.test_mask)
     view = graph.induced_view(others)
-    expected = model.model.logits(model.parameters, view.inputs).softmax(1)
+    expected = (model.record.sharpness * model.model.logits(model.parameters, view.inputs)).softmax(1)
     torch.testing.assert_close(model.predict(graph, "unlabelled").probabilities, expected, rtol=1e-4, atol=1e-6)
     whole = model.predict(graph.with_setting("transductive"), "unlabelled")
     assert not torch.allclose(whole.probabilities, expected, atol=1e-3)
@@ -82,6 +83,7 @@ def test_pyg_s_module_predicts_the_same(name, weighted, make_graph, brief):
     data = graph.to_pyg()
     with torch.no_grad():
         scores = model.to_pyg()(data.x, data.edge_index, data.edge_weight)
+    scores = model.record.sharpness * scores
     torch.testing.assert_close(scores.softmax(1), model.predict(graph).probabilities, rtol=1e-4, atol=1e-5)
 
 
@@ -254,7 +256,7 @@ def test_tables_without_labels_get_the_model_s_own_transform(make_graph, brief, 
 
 @torch.no_grad()
 def by_hand_on_all(model, graph):
-    return model.model.logits(model.parameters, graph.view("train").inputs).softmax(1)
+    return (model.record.sharpness * model.model.logits(model.parameters, graph.view("train").inputs)).softmax(1)
 
 
 def test_a_graph_of_three_nodes_and_one_label(make_graph, brief, write_tables):

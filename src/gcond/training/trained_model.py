@@ -167,7 +167,8 @@ class TrainedModel:
         device: str = "auto",
         threads: int | None = None,
     ) -> Predictions:
-        """The probability of each class for all nodes of ``graph``, or for some.
+        """The probability of each class for all nodes of ``graph``, or for some: the softmax of the model's scores,
+        made as sure as validation nodes allow (:attr:`ModelRecord.sharpness`).
 
         ``graph`` is the source, or another graph with the same features, read by :meth:`read`. ``nodes`` are row
         numbers, a boolean mask, ids as its table has them (text), or a part: ``"train"``, ``"val"``, ``"test"`` or
@@ -182,7 +183,7 @@ class TrainedModel:
         ids = source.ids if source.ids is not None else NodeIds.row_numbers(source.num_nodes)
         return Predictions(
             nodes=chosen,
-            probabilities=scores.softmax(1),
+            probabilities=(self.record.sharpness * scores).softmax(1),
             ids=ids.take(chosen),
             class_names=self.class_names,
             labels=source.y[chosen],
@@ -194,7 +195,8 @@ class TrainedModel:
         """A module of stock ``torch_geometric.nn`` layers with these weights and the same scores (extra ``pyg``).
 
         It takes ``x``, ``edge_index`` and ``edge_weight`` as ``SourceGraph.to_pyg()`` has them, and its dropout is that
-        of the recipe once it is told to ``train()``.
+        of the recipe once it is told to ``train()``. Scores times ``record.sharpness`` are those that the softmax of
+        :meth:`predict` is of.
         """
         dropout = float(self.record.recipe.get("dropout", 0.0))
         return self.model.to_pyg(self.parameters, dropout=dropout, weighted=self.record.weighted)
