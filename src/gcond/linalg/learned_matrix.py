@@ -39,7 +39,7 @@ class LearnedMatrix(SparseMatrix):
         return self.pattern.source
 
     @property
-    def row_index(self) -> Tensor:  # type: ignore[override]  # known here, computed there
+    def row_index(self) -> Tensor:
         return self.pattern.target
 
     @property
@@ -55,7 +55,7 @@ class LearnedMatrix(SparseMatrix):
         return self._values.device
 
     @property
-    def T(self) -> LearnedMatrix:  # type: ignore[override]  # noqa: N802 (the name every matrix library uses)
+    def T(self) -> LearnedMatrix:  # noqa: N802 (the name every matrix library uses)
         return self if self.symmetric else LearnedMatrix(self.pattern.T, self._values[self.pattern.order])
 
     def row_sums(self) -> Tensor:
