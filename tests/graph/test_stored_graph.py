@@ -6,18 +6,20 @@ import dataclasses
 import pickle
 
 import pytest
+import scipy.sparse
 import torch
 
 import gcond
 from gcond.data import packed_store
-from gcond.data.packed_store import open_store, write_store
+from gcond.data.store_reading import open_store
+from gcond.data.store_writing import write_store
 from gcond.errors import GcondError
 from gcond.graph import streamed_operator
 from gcond.graph.column_work import Hops, SmoothedRows, Smoothing, SumOfHops
 from gcond.graph.stored_graph import StoredGraph, on_engine
 from gcond.graph.stored_inputs import Streaming
 from gcond.linalg import tall
-from gcond.linalg.sparse import dense
+from gcond.linalg.sparse import SparseMatrix, dense
 from gcond.linalg.tall import row_blocks
 from gcond.runtime.engines import open_engine
 
@@ -57,6 +59,32 @@ def test_it_has_the_fingerprint_the_counts_and_the_labels_of_the_graph_in_memory
     for part in ("train", "val", "test"):
         assert torch.equal(found.view(part).nodes, graph.view(part).nodes)
         assert torch.equal(found.view(part).y, graph.view(part).y)
+
+
+FILLED = {"dense": {"density": 1.0}, "mostly zeros": {"features": 60, "density": 0.05}}
+
+
+@pytest.mark.parametrize("packed", ["as dense", "as sparse"])
+@pytest.mark.parametrize("shape", FILLED)
+@pytest.mark.parametrize("kind", ["none", "row-normalise", "unit-columns", "standardise"])
+def test_features_are_sparse_or_dense_as_in_memory_in_whatever_form_they_were_packed(
+    packed, shape, kind, make_graph, tmp_path
+):
+    graph = make_graph(**FILLED[shape])
+    raw = dense(graph.x)
+    if packed == "as sparse":
+        raw = SparseMatrix.from_scipy(scipy.sparse.csr_matrix(raw.numpy()))
+    write_store(tmp_path / "g.gcond", graph, raw=raw)
+    here = gcond.load(tmp_path / "g.gcond", features=kind)
+    there = gcond.load(tmp_path / "g.gcond", features=kind, memory_limit="1MB")
+    assert isinstance(there, StoredGraph)
+    assert there.stored.is_sparse == isinstance(here.x, SparseMatrix)
+    assert there.nbytes == here.nbytes
+    everyone = torch.arange(graph.num_nodes)
+    assert torch.allclose(dense(there.stored.matrix(everyone)), dense(here.x), atol=1e-5)
+    assert type(there.stored.matrix(everyone)) is type(here.x)
+    if kind in ("none", "row-normalise"):  # the others have statistics, which are sums in another order
+        assert there.sha256 == here.sha256
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -12,7 +12,8 @@ import numpy as np
 
 from gcond.data.edge_sorting import EdgeBlock, SortedEdges
 from gcond.data.load_request import Request
-from gcond.data.packed_store import Facts, StoreWriter
+from gcond.data.store_format import Facts
+from gcond.data.store_writing import StoreWriter
 from gcond.errors import GcondError
 from gcond.graph import Setting
 from gcond.graph import validation as checks

@@ -200,6 +200,8 @@ def _csv_blocks(path: Path) -> Iterator[pyarrow.Table]:
     with open(path, "rb") as file:
         while piece := file.read(BLOCK):
             piece += file.readline()
+            if names is None:  # a row beside the header, however long that is
+                piece += file.readline()
             if names is not None and not piece.strip():
                 continue
             read = csv.ReadOptions(column_names=names)

@@ -87,7 +87,7 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
         y=y,
         class_names=class_names,
         notes=(*nodes.feature_notes(), *label_notes, *edge_notes(edges)),
-        ids=_as_given(blocks[0].table, ids) if ids is not None else None,
+        ids=_as_given(blocks, ids) if ids is not None else None,
     )
 
 
@@ -463,12 +463,23 @@ def _all_ids(nodes: TableFiles, blocks: Sequence[NodeBlock]) -> pyarrow.Array | 
     return ids
 
 
-def _as_given(nodes: Table, ids: pyarrow.Array) -> NodeIds:
+def _as_given(blocks: Sequence[NodeBlock], ids: pyarrow.Array) -> NodeIds:
     """``ids`` as whole numbers where the table has them so: what is written with them later can be joined by them."""
     import pyarrow as pa
 
-    whole = pa.types.is_integer(nodes.column("id").type)
+    whole = all(has_whole_ids(block.table) for block in blocks)
     return NodeIds.of(ids.cast(pa.int64()) if whole else ids, len(ids))
+
+
+def has_whole_ids(nodes: Table) -> bool:
+    """Whether the ids of a block of nodes are numbers that int64 can hold."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = nodes.column("id")
+    if pa.types.is_uint64(column.type):
+        return bool((pc.max(column).as_py() or 0) < 2**63)
+    return bool(pa.types.is_integer(column.type))
 
 
 def _edge_index(nodes: TableFiles, edges: Table, ids: pyarrow.Array | None) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,9 +14,12 @@ from gcond.graph.learning_setting import Setting
 
 if TYPE_CHECKING:
     from gcond.graph.features import FeatureTransform
+    from gcond.graph.node_ids import NodeIds
 
 UNUSED, TRAIN, VAL, TEST = range(4)
 """What an entry of ``split`` says: no part, or which one."""
+IdKind = Literal["", "text", "numbers"]
+"""The names of nodes: none of their own, text, or whole numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +98,8 @@ class StoredArrays:
     """The transform that ``x`` has gone through before it was packed; ``None`` and kind ``none`` mean the same."""
     ids: StoredText | None = None
     """The nodes' names; ``None`` where a node's name is its row number."""
+    id_kind: IdKind = ""
+    """The kind of these names in the source."""
 
     @property
     def num_nodes(self) -> int:
@@ -104,6 +109,15 @@ class StoredArrays:
     def num_edges(self) -> int:
         """Edges, an undirected pair once."""
         return len(self.indices) if self.directed else len(self.indices) // 2
+
+    def node_ids(self) -> NodeIds | None:
+        """The nodes' names as the source has them; they are read when somebody asks for one."""
+        from gcond.graph.node_ids import NodeIds
+
+        whole = self.id_kind == "numbers"
+        if self.ids is not None:
+            return NodeIds.mapped(self.ids.offsets, self.ids.bytes, whole=whole)
+        return NodeIds.row_numbers(self.num_nodes, whole=whole) if self.id_kind else None
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
