@@ -88,12 +88,15 @@ class RowFile:
                 found[:, column] = self._piece(0, self.shape[0], column, column + 1)[0][index]
         return found
 
-    def write_columns(self, start: int, columns: Tensor) -> None:
-        """Fill the columns from ``start`` on with ``columns`` [N, k]."""
+    def write_columns(self, start: int, columns: Tensor, hear: Callable[[memoryview], None] | None = None) -> None:
+        """Fill the columns from ``start`` on with ``columns`` [N, k]; ``hear`` gets the bytes, in their order."""
         with open(self.path, "r+b") as file:
             file.seek(self.offset + 4 * self.shape[0] * start)
             for column in columns.unbind(1):
-                file.write(column.contiguous().numpy().data)
+                content = column.contiguous().numpy().data
+                file.write(content)
+                if hear is not None:
+                    hear(content)
 
     def write_rows(self, start: int, rows: Tensor) -> None:
         """Fill the rows from ``start`` on with ``rows`` [b, w]."""
