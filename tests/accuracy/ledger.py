@@ -9,10 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from gcond.reports.comparison_table import comparison_table, legend
 from gcond.reports.reproduction_table import reproduction_table
+from gcond.reports.tables import Table
 from gcond.reports.tuning_table import sides_table, tuning_tables
 from gcond.results import Comparison, Reproduction, Tuning
 from gcond.results.json_file import read_json
@@ -39,6 +41,7 @@ ORDER = (
     "models-",
     "untuned-",
     "tune-",
+    "store",
     "main",
     "pubmed",
     "architectures",
@@ -60,6 +63,7 @@ HEADINGS = {
     "models-": "All test models",
     "untuned-": "Other graphs, by default settings",
     "tune-": "Searching hyper-parameters on the condensed and on the whole graph",
+    "store": "From a packed store, a few columns at a time",
 }
 
 
@@ -90,8 +94,10 @@ def _belongs(stem: str, name: str) -> bool:
     return stem.startswith(name) if name.endswith("-") else stem == name
 
 
-def _load(path: Path) -> Comparison | Reproduction | Tuning:
+def _load(path: Path) -> Comparison | Reproduction | Tuning | str:
     found = json.loads(path.read_text())
+    if found.get("kind") == "store":
+        return _store_table(found["lines"])
     if found.get("kind") == "tune":
         return read_json(path, Tuning)
     return read_json(path, Comparison) if "lines" in found else read_json(path, Reproduction)
@@ -103,7 +109,9 @@ def _sides(searches: Sequence[Tuning]) -> list[str]:
     return [sides_table([one for one in searches if one.source.name == name]).markdown() + "\n" for name in names]
 
 
-def _show(found: Comparison | Reproduction | Tuning) -> str:
+def _show(found: Comparison | Reproduction | Tuning | str) -> str:
+    if isinstance(found, str):
+        return found
     command = _portable(found.command)
     if isinstance(found, Tuning):
         finalists, said = tuning_tables(found)
@@ -112,6 +120,27 @@ def _show(found: Comparison | Reproduction | Tuning) -> str:
     if isinstance(found, Comparison):
         return f"{comparison_table(found).markdown()}\n\n{legend(found)}.\n\n`{command}`\n"
     return f"{reproduction_table(replace(found, title='')).markdown()}\n\n`{command}`\n"
+
+
+def _store_table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Graphs in memory beside the same streamed from their stores; ``tests/accuracy/test_store.py`` explains a line."""
+    rows = [
+        {
+            "graph": line["source"],
+            "nodes": str(line["nodes"]),
+            "in memory": _percent(line["memory"]),
+            "in memory, ridge": _percent(line["ridge"]),
+            "from the store": _percent(line["store"]),
+            "columns at a time": f"{line['columns']} of {line['features']}",
+            "n": f"{len(line['store'])} ({line['seeds']} graphs)",
+        }
+        for line in lines
+    ]
+    return Table.of(rows).markdown() + "\n"
+
+
+def _percent(values: Sequence[float]) -> str:
+    return f"{100 * fmean(values):.1f} ± {100 * stdev(values):.1f}"
 
 
 def _portable(command: str) -> str:

@@ -61,7 +61,9 @@ class Table:
         if pa.types.is_null(column.type) and len(column) == 0:
             return torch.empty(0)
         if not is_numeric(column.type):
-            shown = next((str(value) for value in column.to_pylist() if value is not None), "")
+            shown = next((str(value) for value in column.to_pylist() if value not in (None, "")), "")
+            if not shown:  # a piece of a text file in which every field is empty
+                raise GcondError(f"{where} is empty in row {self.first_row + 1}: every row needs a number")
             raise GcondError(f"{where} is not numeric (it says '{shown[:40]}'): encode it as numbers or leave it out")
         if column.null_count:
             raise GcondError(f"{where} is empty in row {self.row(pc.is_null(column))}: every row needs a number")
