@@ -10,7 +10,6 @@ import scipy.sparse
 import torch
 
 import gcond
-from gcond.data import packed_store
 from gcond.data.store_reading import open_store
 from gcond.data.store_writing import write_store
 from gcond.errors import GcondError
@@ -38,8 +37,7 @@ def stored(tmp_path):
     def make(graph, memory=10**10):
         write_store(tmp_path / "g.gcond", graph)
         arrays = open_store(tmp_path / "g.gcond")
-        made = StoredGraph.of(arrays, Streaming(memory), name=graph.name, setting=None)
-        return dataclasses.replace(made, transform=graph.transform)
+        return StoredGraph.of(arrays, Streaming(memory), name=graph.name, setting=None)
 
     return make
 
@@ -156,11 +154,58 @@ def test_load_streams_what_does_not_fit(make_graph, tmp_path):
     write_store(tmp_path / "g.gcond", make_graph())
     assert not isinstance(gcond.load(tmp_path / "g.gcond"), StoredGraph)
     assert isinstance(gcond.load(tmp_path / "g.gcond", memory_limit="1MB"), StoredGraph)
-    assert packed_store.WORK > 1
     with pytest.raises(GcondError, match="transductive"):
         gcond.load(tmp_path / "g.gcond", memory_limit="1MB", setting="inductive")
     with pytest.raises(GcondError, match="pack it with `gcond pack`"):
         gcond.load("synthetic:tiny", memory_limit="1MB")
+
+
+FEATURES = pytest.mark.parametrize("features", [None, "none", "tf-idf", "standardise", "unit-rows", "auto"])
+
+
+@FEATURES
+@pytest.mark.parametrize("usual", ["auto", "row-normalise", "none"])
+@pytest.mark.parametrize("shape", SHAPES[:1] + SHAPES[3:])
+def test_features_are_treated_on_disk_as_in_memory(usual, features, shape, make_graph, tmp_path):
+    graph = make_graph(**shape)
+    write_store(tmp_path / "g.gcond", graph, raw=positive(graph.x), usual=usual)
+    here = gcond.load(tmp_path / "g.gcond", features=features)
+    there = gcond.load(tmp_path / "g.gcond", features=features, memory_limit="1MB")
+    assert isinstance(there, StoredGraph)
+    assert there.transform.kind == here.transform.kind
+    assert there.notes == here.notes
+    for key, value in here.transform.to_json().items():
+        assert value == pytest.approx(there.transform.to_json()[key]), key
+    everyone = torch.arange(graph.num_nodes)
+    assert torch.allclose(there.stored[everyone], dense(here.x), atol=1e-5)
+    if here.transform == there.transform:
+        assert there.sha256 == here.sha256
+
+
+def positive(x):
+    return x.with_values(x.values.abs(), symmetric=False) if isinstance(x, SparseMatrix) else x.abs()
+
+
+def test_features_that_were_transformed_before_they_were_packed_stay(make_graph, tmp_path):
+    graph = gcond.load(make_graph(), features="standardise")
+    write_store(tmp_path / "g.gcond", graph)
+    there = gcond.load(tmp_path / "g.gcond", memory_limit="1MB")
+    assert isinstance(there, StoredGraph)
+    assert there.transform == graph.transform
+    assert there.sha256 == graph.sha256
+    assert gcond.load(tmp_path / "g.gcond", features="standardise", memory_limit="1MB").sha256 == graph.sha256
+    with pytest.raises(GcondError, match="were already made standardise: load its raw data with features='unit-rows'"):
+        gcond.load(tmp_path / "g.gcond", features="unit-rows", memory_limit="1MB")
+
+
+def test_structural_features_stay_and_are_not_made_on_disk(make_graph, tmp_path):
+    graph = gcond.load(make_graph(), features="structural")
+    write_store(tmp_path / "s.gcond", graph)
+    there = gcond.load(tmp_path / "s.gcond", memory_limit="1MB", features="structural")
+    assert there.sha256 == graph.sha256
+    write_store(tmp_path / "g.gcond", make_graph())
+    with pytest.raises(GcondError, match=r"structural features needs .* in memory, .* or the features that it has"):
+        gcond.load(tmp_path / "g.gcond", memory_limit="1MB", features="structural")
 
 
 def test_it_goes_to_other_processes_by_its_paths(make_graph, stored):
@@ -174,9 +219,12 @@ def test_it_goes_to_other_processes_by_its_paths(make_graph, stored):
 
 def test_methods_that_need_the_graph_in_memory_say_so(make_graph, stored):
     graph = stored(make_graph())
-    with pytest.raises(GcondError, match="coarsening needs the graph in memory"):
+    with pytest.raises(
+        GcondError,
+        match=r"coarsening needs .* in memory, .*: use memory_limit='\d+MB' or more, or",
+    ):
         gcond.condense(graph, nodes=9, method="coarsening")
-    with pytest.raises(GcondError, match="use teacher='ridge'"):
+    with pytest.raises(GcondError, match=r"use memory_limit='\d+MB' or more, or teacher='ridge'"):
         gcond.condense(graph, nodes=9, method="clusters", teacher="network")
     with pytest.raises(GcondError, match="an engine is for a packed store"):
         on_engine(make_graph(), None)

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from gcond.graph import SourceGraph
     from gcond.linalg.sparse import Matrix
 
-WORK = 4
-"""Memory that a graph and the work on it take, in the bytes of its arrays."""
-
 
 def load(folder: Path, request: Request) -> SourceGraph:
     """The graph: in memory, and then the same as from what was packed, or where it does not fit on disk.
@@ -31,16 +28,16 @@ def load(folder: Path, request: Request) -> SourceGraph:
     from gcond.runtime.memory import SAFE_SHARE, available_bytes, held_bytes
 
     stored = open_store(folder)
-    held = sum(path.stat().st_size for path in folder.glob("*.npy"))
     free = held_bytes() + int(SAFE_SHARE * available_bytes())
     limit = free if request.memory is None else request.memory
-    streams = held_bytes() + WORK * held > limit
     if request.directed and not stored.directed:
         raise GcondError(f"the graph '{stored.name}' was already made undirected: pack its raw data with directed=True")
-    if streams:
-        on_disk = StoredGraph.of(stored, Streaming(limit), name=stored.name, setting=request.setting)
-        return treated(on_disk, request.features or (stored.usual if stored.transform is None else "none"))
-    graph, raw = as_source_graph(stored)
+    graph: SourceGraph
+    raw: Matrix | None
+    if stored.memory_when_loaded > limit:
+        graph, raw = StoredGraph.of(stored, Streaming(limit), name=stored.name, setting=request.setting), None
+    else:
+        graph, raw = as_source_graph(stored)
     if request.setting not in (None, graph.setting):
         graph = graph.with_setting(request.setting)
     if request.features is None and graph.transform.kind != "none":

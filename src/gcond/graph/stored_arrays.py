@@ -11,6 +11,7 @@ import numpy as np
 from gcond.errors import GcondError
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.graph.learning_setting import Setting
+from gcond.runtime.memory import held_bytes
 
 if TYPE_CHECKING:
     from gcond.graph.features import FeatureTransform
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 UNUSED, TRAIN, VAL, TEST = range(4)
 """What an entry of ``split`` says: no part, or which one."""
+WORK = 4
+"""Memory that a graph and the work on it take, in the bytes of its arrays."""
 IdKind = Literal["", "text", "numbers"]
 """The names of nodes: none of their own, text, or whole numbers."""
 
@@ -136,6 +139,19 @@ class StoredArrays:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def memory_when_loaded(self) -> int:
+        """Bytes that a process like this one would hold in all, with the graph in memory and the work on it."""
+        return held_bytes() + WORK * self.nbytes
+
+    def too_large(self, what: str, otherwise: str = "") -> GcondError:
+        """The sentence on ``what`` needs the graph in memory: how much that is, and what to do ``otherwise``."""
+        least = self.memory_when_loaded // 10**6 + 1
+        return GcondError(
+            f"{what} needs '{self.name}' in memory, where it and the work on it take about {least} MB, and it is "
+            f"streamed from its store: use memory_limit='{least}MB' or more{otherwise}"
+        )
 
     @property
     def num_features(self) -> int:

@@ -51,10 +51,7 @@ class StoredGraph(SourceGraph):
         """The graph of ``arrays``, with its features as they are stored."""
         setting = setting or arrays.setting
         if setting != "transductive":
-            raise GcondError(
-                f"'{name}' does not fit into the memory that it may take, and streamed from its store it can only be "
-                "used transductively: use the setting transductive, or more memory"
-            )
+            raise arrays.too_large(f"the setting {setting}", ", or the setting transductive")
         split = np.asarray(arrays.split)
         train, val, test = (torch.from_numpy(split == code) for code in (TRAIN, VAL, TEST))
         return cls(
@@ -69,6 +66,7 @@ class StoredGraph(SourceGraph):
             setting=setting,
             directed=arrays.directed,
             class_names=arrays.class_names,
+            transform=arrays.transform or FeatureTransform(),
             notes=arrays.notes,
             listed_edges=arrays.listed_edges,
             ids=arrays.node_ids(),
@@ -211,12 +209,10 @@ class StoredGraph(SourceGraph):
     def with_setting(self, setting: Setting) -> SourceGraph:
         if setting == self.setting:
             return self
-        raise GcondError(f"'{self.name}' is streamed from its store, and so it can only be used transductively")
+        raise self.arrays.too_large(f"the setting {setting}", f", or the setting {self.setting}")
 
     def to_pyg(self) -> Data:
-        raise GcondError(
-            f"'{self.name}' is streamed from its store, and a PyG Data is in memory: load it with more memory"
-        )
+        raise self.arrays.too_large("a PyG Data")
 
     def save(self, path: str | Path) -> None:
         raise GcondError(f"'{self.name}' is a packed store already: copy the folder '{self.arrays.folder}'")
