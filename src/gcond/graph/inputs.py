@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Form = Literal["gcn", "mean", "laplacian"]
 T = TypeVar("T")
+MOST_OF_ALL = 0.9
+"""The share of a graph's nodes from which a copy of them would not be worth making."""
 
 
 class Inputs:
@@ -129,7 +131,7 @@ class Inputs:
         if not isinstance(self.adjacency, SparseMatrix):
             return self, everyone
         rows = within(self.adjacency, nodes, reach - precomputed)
-        return (self, everyone) if len(rows) > 0.9 * self.num_nodes else (Neighbourhood(self, rows), rows)
+        return (self, everyone) if len(rows) > MOST_OF_ALL * self.num_nodes else (Neighbourhood(self, rows), rows)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of ``make``, made at the first call with ``key`` and kept; it must depend on the inputs alone."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gcond.errors import GcondError
 from gcond.graph.column_work import ColumnWork, Hops
-from gcond.graph.inputs import Chain, Form, Inputs
+from gcond.graph.inputs import MOST_OF_ALL, Chain, Form, Inputs
 from gcond.graph.kept_products import KeptProduct, Piece, writing
 from gcond.graph.stored_arrays import StoredArrays
 from gcond.graph.stored_features import StoredFeatures
@@ -149,6 +149,8 @@ class StoredInputs(Inputs):
         if self._around is None or self._around[0] != key:  # probes ask for the same again and again
             # Sparse features are propagated with the rows that are read, as they would fill in; dense ones are kept.
             rows = self.within(nodes, reach if self.stored.is_sparse else reach - precomputed)
+            if len(rows) > MOST_OF_ALL * self.num_nodes:  # as in memory, so that the same is drawn at random
+                rows = torch.arange(self.num_nodes)
             self.check_room(len(rows))
             self._around = key, StoredNeighbourhood(self, rows), rows
         return self._around[1], self._around[2]
