@@ -212,7 +212,10 @@ def test_it_goes_to_other_processes_by_its_paths(make_graph, stored):
     graph = stored(make_graph(features=30))
     sent = pickle.dumps(graph)
     assert torch.equal(whole(pickle.loads(sent).inputs.kept("gcn", 1)), whole(graph.inputs.kept("gcn", 1)))
-    (graph.arrays.folder / "indices.npy").unlink()
+    write_store(graph.arrays.folder, make_graph(features=30, seed=1), force=True)
+    with pytest.raises(GcondError, match="a worker has another store at"):
+        pickle.loads(sent)
+    (graph.arrays.folder / "store.json").unlink()
     with pytest.raises(GcondError, match="at the same path on every machine"):
         pickle.loads(sent)
 

@@ -28,7 +28,6 @@ from gcond.runtime.files import write_text
 
 SUFFIX = ".gcond"
 FORMAT = 1
-ABOUT = "store.json"
 VERIFIED = "verified.json"
 """Remembers which files were found whole, by size, time and inode, so that they are hashed once and not every time."""
 HEADER = 128

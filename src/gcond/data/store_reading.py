@@ -12,7 +12,6 @@ from typing import Any, get_args
 import numpy as np
 
 from gcond.data.store_format import (
-    ABOUT,
     BLOCK,
     DTYPES,
     FORMAT,
@@ -28,7 +27,7 @@ from gcond.data.store_format import (
 from gcond.errors import GcondError
 from gcond.graph.feature_kinds import CHOICES
 from gcond.graph.learning_setting import SETTINGS
-from gcond.graph.stored_arrays import IdKind, StoredArrays, StoredSparseRows, StoredText
+from gcond.graph.stored_arrays import ABOUT, IdKind, StoredArrays, StoredSparseRows, StoredText
 from gcond.runtime.progress_tick import Tick, ignore
 
 

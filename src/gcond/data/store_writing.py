@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from gcond.data.store_format import (
-    ABOUT,
     BLOCK,
     DTYPES,
     FORMAT,
@@ -27,7 +26,7 @@ from gcond.data.store_format import (
 )
 from gcond.errors import GcondError
 from gcond.graph.feature_kinds import FeatureChoice
-from gcond.graph.stored_arrays import IdKind
+from gcond.graph.stored_arrays import ABOUT, IdKind
 from gcond.runtime.folders import atomic_folder
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 UNUSED, TRAIN, VAL, TEST = range(4)
 """What an entry of ``split`` says: no part, or which one."""
+ABOUT = "store.json"
+"""What a store says of itself: its file in the folder."""
 WORK = 4
 """Memory that a graph and the work on it take, in the bytes of its arrays."""
 IdKind = Literal["", "text", "numbers"]
@@ -180,6 +183,21 @@ class _Map:
             ) from None
 
 
+def _check_that_it_is_the_same(folder: Path, sha256: str) -> None:
+    """Refuse a folder that does not hold the very store which the arrays are of."""
+    try:
+        found = json.loads((folder / ABOUT).read_bytes())["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise GcondError(
+            f"a worker cannot read '{folder}': the store must be at the same path on every machine"
+        ) from None
+    if found != sha256:
+        raise GcondError(
+            f"a worker has another store at '{folder}': the same must be at that path on every machine, as long as it "
+            "is worked on"
+        )
+
+
 def _to_map_again(owner: Any) -> tuple[type, dict[str, Any]]:
     def described(value: Any) -> Any:
         if not isinstance(value, np.memmap) or value.filename is None:
@@ -190,4 +208,6 @@ def _to_map_again(owner: Any) -> tuple[type, dict[str, Any]]:
 
 
 def _mapped_again(kind: type, values: dict[str, Any]) -> Any:
+    if kind is StoredArrays:
+        _check_that_it_is_the_same(values["folder"], values["sha256"])
     return kind(**{key: value.again() if isinstance(value, _Map) else value for key, value in values.items()})
