@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from gcond.data.graph_stream import GraphStream
     from gcond.data.out_of_core import OutOfCore
-    from gcond.data.table_folder import SparseRows
+    from gcond.data.table_features import SparseRows
 
 SAFE_SHARE = 0.75
 """Of the memory that is free, what is used where no limit is given."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 KINDS = (".parquet", ".csv")
 TEXT_COLUMNS = ("id", "label", "split", "source", "target")
 """Read as text from CSV, so that the id ``007`` stays what it is."""
+SHOWN = 5
+"""Names of columns that a note lists at most."""
 BLOCK = 16 * 2**20
 """Bytes of a table that are read at a time."""
 
@@ -243,3 +245,9 @@ def first_true(mask: pyarrow.ChunkedArray) -> int:
 
 def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or ["no reason given"])[0][:160]
+
+
+def listed(names: Sequence[str], what: str = "column") -> str:
+    """``2 columns: age, size``; long lists are cut."""
+    shown = ", ".join([*names[:SHOWN], *(["…"] if len(names) > SHOWN else [])])
+    return f"{len(names)} {what}{'' if len(names) == 1 else 's'}: {shown}"

@@ -19,12 +19,10 @@ from gcond.data.table_folder import (
     damaged,
     edge_notes,
     find,
-    has_whole_ids,
-    node_ids,
     row_numbers,
-    twice,
     unknown_end,
 )
+from gcond.data.table_ids import has_whole_ids, node_ids, twice
 from gcond.errors import GcondError
 from gcond.graph.stored_arrays import IdKind
 from gcond.runtime.memory import hand_back
