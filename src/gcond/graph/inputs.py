@@ -189,7 +189,7 @@ class Inputs:
     def detached(self) -> Inputs:
         """The same numbers, without the way back to what X and A were made from."""
         x = self.x.detach() if isinstance(self.x, Tensor) else self.x
-        adjacency = self.adjacency.detach() if isinstance(self.adjacency, Tensor) else self.adjacency
+        adjacency = self.adjacency if isinstance(self.adjacency, Identity) else self.adjacency.detach()
         return Inputs(x, adjacency, loops=self.loops)
 
     def to(self, device: torch.device | str) -> Inputs:
