@@ -23,14 +23,14 @@ Operator = Adjacency | StreamedOperator
 class ColumnWork(ABC):
     """A function of a normalised adjacency S [N, N] and columns [N, k], each on its own."""
 
-    held: ClassVar[int] = 3
+    held: ClassVar[int] = 2
     """Matrices as large as the columns that are in memory at once, those of the caller included."""
     keeps_rows: ClassVar[bool] = True
     """Whether there is a row for every node in what comes out."""
 
     @abstractmethod
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
-        """What comes of ``columns`` [N, k], which may be overwritten: [N, k], or [rows, k]."""
+        """What comes of ``columns`` [N, k], which a streamed operator overwrites: [N, k], or [rows, k]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,9 @@ class Hops(ColumnWork):
         return f"{self.hops} hops"
 
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
+        spare = None
         for _ in range(self.hops):
-            columns = _hop(operator, columns)
+            columns, spare = _hop(operator, columns, spare), columns
         return columns
 
 
@@ -52,16 +53,16 @@ class Hops(ColumnWork):
 class SumOfHops(ColumnWork):
     """``X + S X + … + S^hops X``."""
 
-    held: ClassVar[int] = 4
+    held: ClassVar[int] = 3
     hops: int
 
     def __str__(self) -> str:
         return f"the sum of {self.hops} hops"
 
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
-        total = columns.clone()
+        total, spare = columns.clone(), None
         for _ in range(self.hops):
-            columns = _hop(operator, columns)
+            columns, spare = _hop(operator, columns, spare), columns
             total += columns
         return total
 
@@ -70,7 +71,7 @@ class SumOfHops(ColumnWork):
 class Smoothing(ColumnWork):
     """``Q ← (1 - own) S Q + own Z`` for some steps from ``Q = Z``."""
 
-    held: ClassVar[int] = 4
+    held: ClassVar[int] = 3
     own: float
     steps: int
 
@@ -80,11 +81,11 @@ class Smoothing(ColumnWork):
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
         if self.own == 1:
             return columns
-        smooth, kept = columns.clone(), self.own * columns
-        del columns
+        smooth, spare = columns.clone(), None
+        kept = columns.mul_(self.own) if isinstance(operator, StreamedOperator) else self.own * columns
         for _ in range(self.steps):
-            product = _hop(operator, smooth)
-            smooth = torch.add(kept, product, alpha=1 - self.own, out=product)
+            product = _hop(operator, smooth, spare)
+            smooth, spare = torch.add(kept, product, alpha=1 - self.own, out=product), smooth
         return smooth
 
 
@@ -106,9 +107,9 @@ class SmoothedRows(ColumnWork):
         return f"rows of {self.steps} steps of smoothing"
 
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
-        found = [own * columns[self.rows] for own in self.shares]
+        found, spare = [own * columns[self.rows] for own in self.shares], None
         for step in range(1, self.steps + 1):
-            columns = _hop(operator, columns)
+            columns, spare = _hop(operator, columns, spare), columns
             rows = columns[self.rows]
             for place, own in enumerate(self.shares):
                 share = (1 - own) ** step * (own if step < self.steps else 1)
@@ -116,6 +117,6 @@ class SmoothedRows(ColumnWork):
         return torch.cat(found)
 
 
-def _hop(operator: Operator, columns: Tensor) -> Tensor:
-    """``S @ columns``; a streamed operator overwrites the columns, which nobody needs afterwards."""
-    return operator.consume(columns) if isinstance(operator, StreamedOperator) else operator @ columns
+def _hop(operator: Operator, columns: Tensor, spare: Tensor | None) -> Tensor:
+    """``S @ columns``; a streamed operator overwrites the columns, which nobody needs afterwards, and ``spare``."""
+    return operator.consume(columns, spare) if isinstance(operator, StreamedOperator) else operator @ columns

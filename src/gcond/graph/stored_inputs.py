@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -21,7 +22,7 @@ from gcond.graph.stored_arrays import StoredArrays
 from gcond.graph.stored_features import StoredFeatures
 from gcond.graph.streamed_operator import RowBlocks, StreamedOperator
 from gcond.linalg.random_projection import folding
-from gcond.linalg.sparse import Adjacency, Matrix, SparseMatrix
+from gcond.linalg.sparse import Adjacency, Matrix, SparseMatrix, dense
 from gcond.linalg.tall import Columns, RowFile, Tall, row_blocks
 from gcond.runtime.engines.engine import Engine, Tell
 from gcond.runtime.memory import hand_back, held_bytes
@@ -170,14 +171,14 @@ class StoredInputs(Inputs):
         """Columns that ``work`` may take at a time within the memory."""
         column = 4 * self.num_nodes * work.held
         room = self.streaming.memory - held_bytes() - SLACK - 12 * self.num_nodes
-        width = room // column
+        width = int(room // column)
         if width < 1:
             least = ceil((self.streaming.memory - room + column) / 10**6)
             raise GcondError(
                 f"a memory limit of {self.streaming.memory / 10**6:.0f} MB is too small for {self.num_nodes} nodes: "
                 f"one column at a time takes {least} MB: use memory_limit='{least}MB' or more"
             )
-        return int(width)
+        return width - width % VECTOR if width > VECTOR else width
 
     @cached_property
     def _derived(self) -> Path:
@@ -204,19 +205,38 @@ class StoredInputs(Inputs):
         self._check_disk(4 * self.num_nodes * base.shape[1])
         file = RowFile.create(path, (self.num_nodes, base.shape[1]))
         try:
-            for _ in self._groups(base, work, form, file):
-                pass
+            with self._turned(base, work, file) as columns:
+                for _ in self._groups(columns, work, form, file):
+                    pass
         except BaseException:
             path.unlink(missing_ok=True)
             raise
         return file
 
+    @contextmanager
+    def _turned(self, base: Columns, work: ColumnWork, result: RowFile) -> Iterator[Columns]:
+        """``base``, or where each of several groups would read all rows for its few columns, a file of its columns.
+
+        They are turned in the file that will hold the ``result``: the columns of a group are read from where what
+        comes of them is written. An engine may do a task twice, so there the file that tasks read is another.
+        """
+        if base is not self.stored or self._width(base, work) == base.shape[1]:
+            yield base
+            return
+        file = result
+        if self.streaming.engine is not None:
+            self._check_disk(2 * result.nbytes)
+            file = RowFile.create(self.scratch_path(), result.shape)
+        for where, rows in self.stored.matrices():
+            file.write_rows(where.start, dense(rows))
+            self.streaming.tick("turning features", where.stop, self.num_nodes)
+        yield file
+        if file is not result:
+            file.path.unlink()
+
     def _groups(self, base: Columns, work: ColumnWork, form: Form, into: RowFile | None) -> Iterator[Tensor]:
         """Work on all columns, group by group: the results in order, or written ``into`` a file."""
-        columns = base.shape[1]
-        width = min(self.width(work), columns)
-        even = ceil(columns / ceil(columns / width))
-        width = min(width, VECTOR * ceil(even / VECTOR))
+        columns, width = base.shape[1], self._width(base, work)
         jobs = [(start, min(start + width, columns)) for start in range(0, columns, width)]
         shared = _Shared(base, work, form, self.arrays, into)
         engine, tick, what = self.streaming.engine, self.streaming.tick, f"{work} of the graph"
@@ -234,6 +254,13 @@ class StoredInputs(Inputs):
             results[outcome.job] = outcome.result
             tick(what, done, len(jobs))
         yield from (results[job] for job in jobs)
+
+    def _width(self, base: Columns, work: ColumnWork) -> int:
+        """Columns of a group: as many as fit, or as make groups of about the same size."""
+        columns = base.shape[1]
+        width = min(self.width(work), columns)
+        even = ceil(columns / ceil(columns / width))
+        return min(width, VECTOR * ceil(even / VECTOR))
 
     def _check_disk(self, size: int) -> None:
         free = shutil.disk_usage(self._derived).free

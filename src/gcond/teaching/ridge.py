@@ -20,6 +20,9 @@ HOPS = 4
 """Smoothing of the features, in hops: far enough for labels to be found on sparse graphs, and more changes little."""
 PENALTIES = (0.3, 1.0, 3.0, 0.1, 10.0)
 """λ for rows of unit length, the usual ones first, so that they win where validation cannot tell."""
+SAME = 0.01
+"""Relative change of the weights below which a penalty is taken for the same as another: where labelled rows are many,
+most are, and scores of each would go through the graph for nothing."""
 OWN_SHARES = (0.1, 0.2, 0.5, 1.0)
 """Share of a node's own score in every step of smoothing; 1 is none at all."""
 STEPS = 10
@@ -78,13 +81,17 @@ def _some(train: LabelledView, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def _regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
-    """Each of :data:`PENALTIES` with the weights [w, C] of rows ``own`` [L, w]; one decomposition serves all."""
+    """The :data:`PENALTIES` that differ, with the weights [w, C] of rows ``own`` [L, w]; one decomposition for all."""
     dual = len(own) <= own.shape[1]
     values, vectors = torch.linalg.eigh((own @ own.T if dual else own.T @ own).double())
     within = vectors.T @ (target if dual else own.T @ target).double()
+    tried: list[Tensor] = []
     for penalty in PENALTIES:
         solved = (vectors @ (within / (values + penalty)[:, None])).float()
-        yield penalty, own.T @ solved if dual else solved
+        weights = own.T @ solved if dual else solved
+        if all((weights - other).norm() > SAME * other.norm() for other in tried):
+            tried.append(weights)
+            yield penalty, weights
 
 
 def _chosen(
@@ -103,18 +110,19 @@ def _chosen(
     """
     if len(val.nodes) == 0:
         return PENALTIES[0], OWN_SHARES[0]
-    columns = torch.cat([weights[penalty] for penalty in PENALTIES], dim=1)
+    penalties = list(weights)
+    columns = torch.cat(list(weights.values()), dim=1)
     narrow = columns.shape[1] <= rows.shape[1]
     base = map_rows(rows, columns.shape[1], lambda block, _: block @ columns) if narrow else rows
     found = inputs.spread(inputs.by_columns(base), SmoothedRows(OWN_SHARES, STEPS, val.nodes))
     assert isinstance(found, Tensor)
     smooth = found if narrow else found @ columns
-    by_share = smooth.view(len(OWN_SHARES), len(val.nodes), len(PENALTIES), len(shares))
+    by_share = smooth.view(len(OWN_SHARES), len(val.nodes), len(penalties), len(shares))
 
     def reached(share: int, penalty: int) -> float:
         predicted = (by_share[share, :, penalty] + shares).argmax(1)
         return measured_once(predicted, val.y, len(shares), metric)
 
-    penalty = max(range(len(PENALTIES)), key=lambda place: reached(0, place))
+    penalty = max(range(len(penalties)), key=lambda place: reached(0, place))
     share = max(range(len(OWN_SHARES)), key=lambda place: reached(place, penalty))
-    return PENALTIES[penalty], OWN_SHARES[share]
+    return penalties[penalty], OWN_SHARES[share]
