@@ -78,6 +78,10 @@ class StoredInputs(Inputs):
     def edge_entries(self) -> int:
         return len(self.arrays.indices)
 
+    @property
+    def may_hold(self) -> int:
+        return self.streaming.memory
+
     def _normalised(self, form: Form) -> Adjacency:
         return self.operator(form)  # type: ignore[return-value]
 

@@ -14,6 +14,7 @@ from gcond.errors import GcondError
 from gcond.graph.inputs import Form
 from gcond.graph.stored_arrays import StoredArrays
 from gcond.linalg.sparse import SparseMatrix, multiply_narrow
+from gcond.runtime.memory import hand_back
 
 BLOCK_ENTRIES = 8_000_000
 """Entries of the adjacency that are held at a time: 64 MB with their weights."""
@@ -145,6 +146,7 @@ class StreamedOperator:
         dense.mul_(self.right[:, None])
         for where, rows in self.blocks:
             product[where].addcmul_(multiply_narrow(rows.csr, dense), self.left[where, None])
+            hand_back()  # blocks have several sizes, and what they leave free would add up
         return product
 
     @property

@@ -17,6 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gcond.runtime.memory import hand_back
+
 BLOCK_BYTES = 64 * 2**20
 """Of a block of rows, about: long enough for a disk, short beside everything else."""
 SPARSE_READ = 2_000
@@ -162,6 +164,11 @@ class MappedRows:
     def shape(self) -> tuple[int, int]:
         return (self.base.shape[0], self.width)
 
+    @property
+    def widest(self) -> int:
+        """Of the rows on the way, the most numbers in one."""
+        return max(self.width, _widest(self.base))
+
     def rows(self, start: int, stop: int) -> Tensor:
         base = self.base[start:stop] if isinstance(self.base, Tensor) else self.base.rows(start, stop)
         return self.function(base, torch.arange(start, stop))
@@ -197,11 +204,17 @@ def row_blocks(tall: Tall) -> Iterator[tuple[slice, Tensor]]:
     if isinstance(tall, Tensor):
         yield slice(0, len(tall)), tall
         return
-    count, width = tall.shape
-    step = max(1, BLOCK_BYTES // (4 * max(1, width)))
+    count = tall.shape[0]
+    step = max(1, BLOCK_BYTES // (4 * max(1, _widest(tall))))
     for start in range(0, count, step):
         stop = min(start + step, count)
         yield slice(start, stop), tall.rows(start, stop)
+        hand_back()  # blocks of several sizes leave holes that would add up
+
+
+def _widest(tall: Tall) -> int:
+    """The numbers in a row, or in the one that it is made from where that has more."""
+    return tall.widest if isinstance(tall, MappedRows) else tall.shape[1]
 
 
 def map_rows(tall: Tall, width: int, function: Callable[[Tensor, Tensor], Tensor]) -> Tall:

@@ -11,13 +11,16 @@ from torch import Tensor
 
 from gcond.config.metric import Metric
 from gcond.graph import Inputs, LabelledView
-from gcond.graph.column_work import SmoothedRows, Smoothing, SumOfHops
+from gcond.graph.column_work import ColumnWork, Hops, SmoothedRows, Smoothing, SumOfHops
 from gcond.linalg.tall import Columns, Tall, map_rows, unit_rows
 from gcond.runtime.seeds import generator
-from gcond.training.metrics import measured_once
+from gcond.training.metrics import measured_once, standard_error
 
 HOPS = 4
 """Smoothing of the features, in hops: far enough for labels to be found on sparse graphs, and more changes little."""
+NEAR = 2
+"""Hops of the features that take the place of the mean over :data:`HOPS` where validation is clearly for them: a node's
+own features are in that mean, and where they are mostly noise it drowns what neighbours say."""
 PENALTIES = (0.3, 1.0, 3.0, 0.1, 10.0)
 """λ for rows of unit length, the usual ones first, so that they win where validation cannot tell."""
 SAME = 0.01
@@ -41,6 +44,8 @@ class RidgeScores:
     """float32 [N, C]: the higher, the likelier."""
     penalty: float
     own_share: float
+    near: bool
+    """Whether features are those of :data:`NEAR` hops and not the mean over :data:`HOPS`."""
 
 
 @torch.no_grad()
@@ -53,23 +58,37 @@ def ridge_scores(
         Z = \bar H (\bar H_L^⊤ \bar H_L + λ I)^{-1} \bar H_L^⊤ (Y_L - \bar Y), \qquad
         Q ← (1 - a) Â Q + a Z, \qquad \text{scores} = Q + \bar Y
 
-    with rows of :math:`\bar H` of unit length, so that the scale of the features does not matter. λ and a are those
-    with the highest validation accuracy, or ``metric``. Where there are very many features they are folded by a random
-    projection first (:mod:`gcond.linalg.random_projection`).
+    with rows of :math:`\bar H` of unit length, so that the scale of the features does not matter; where validation is
+    clearly for it, :math:`Â^2 X` takes its place. λ and a are those with the highest validation accuracy, or
+    ``metric``. Where there are very many features they are folded by a random projection first
+    (:mod:`gcond.linalg.random_projection`).
     """
     inputs = train.inputs
     nodes, y = _some(train, seed)
     target = F.one_hot(y, classes).float()
     shares = target.mean(0)
     features = inputs.folded(generator(seed, "folding features"), labelled=len(train.nodes))
-    smooth = inputs.spread(features, SumOfHops(HOPS))
-    rows = unit_rows(inputs.by_columns(smooth))
-    weights = dict(_regressions(rows[nodes], target - shares))
+
+    def fitted(work: ColumnWork) -> tuple[Tensor | Columns, dict[float, Tensor]]:
+        rows = unit_rows(inputs.by_columns(inputs.spread(features, work)))
+        return rows, dict(_regressions(rows[nodes], target - shares))
+
+    def reached(rows: Tensor | Columns, weights: dict[float, Tensor]) -> float:
+        own = rows[val.nodes]
+        scores = (own @ weight + shares for weight in weights.values())
+        return max(measured_once(each.argmax(1), val.y, classes, metric) for each in scores)
+
+    rows, weights = fitted(SumOfHops(HOPS))
+    near = False
+    if len(val.nodes):
+        others, far = fitted(Hops(NEAR)), reached(rows, weights)
+        near = reached(*others) > far + 2 * standard_error(far, val.y, classes, metric)
+        rows, weights = others if near else (rows, weights)
     penalty, own = _chosen(inputs, rows, weights, shares, val, metric=metric)
     weight = weights[penalty]
     scores = inputs.by_columns(map_rows(rows, classes, lambda block, _: block @ weight))
     smooth = inputs.spread(scores, Smoothing(own, STEPS))
-    return RidgeScores(map_rows(smooth, classes, lambda block, _: block + shares), penalty, own)
+    return RidgeScores(map_rows(smooth, classes, lambda block, _: block + shares), penalty, own, near)
 
 
 def _some(train: LabelledView, seed: int) -> tuple[Tensor, Tensor]:
