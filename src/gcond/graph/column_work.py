@@ -28,6 +28,11 @@ class ColumnWork(ABC):
     keeps_rows: ClassVar[bool] = True
     """Whether there is a row for every node in what comes out."""
 
+    @property
+    @abstractmethod
+    def products(self) -> int:
+        """How often the columns are multiplied by S."""
+
     @abstractmethod
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
         """What comes of ``columns`` [N, k], which a streamed operator overwrites: [N, k], or [rows, k]."""
@@ -41,6 +46,10 @@ class Hops(ColumnWork):
 
     def __str__(self) -> str:
         return f"{self.hops} hops"
+
+    @property
+    def products(self) -> int:
+        return self.hops
 
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
         spare = None
@@ -58,6 +67,10 @@ class SumOfHops(ColumnWork):
 
     def __str__(self) -> str:
         return f"the sum of {self.hops} hops"
+
+    @property
+    def products(self) -> int:
+        return self.hops
 
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
         total, spare = columns.clone(), None
@@ -77,6 +90,10 @@ class Smoothing(ColumnWork):
 
     def __str__(self) -> str:
         return f"{self.steps} steps of smoothing"
+
+    @property
+    def products(self) -> int:
+        return 0 if self.own == 1 else self.steps
 
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
         if self.own == 1:
@@ -105,6 +122,10 @@ class SmoothedRows(ColumnWork):
 
     def __str__(self) -> str:
         return f"rows of {self.steps} steps of smoothing"
+
+    @property
+    def products(self) -> int:
+        return self.steps
 
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
         found, spare = [own * columns[self.rows] for own in self.shares], None

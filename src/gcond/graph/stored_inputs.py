@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -26,7 +26,7 @@ from gcond.linalg.sparse import Adjacency, Matrix, SparseMatrix, dense
 from gcond.linalg.tall import Columns, RowFile, Tall, row_blocks
 from gcond.runtime.engines.engine import Engine, Tell
 from gcond.runtime.memory import hand_back, held_bytes
-from gcond.runtime.progress_tick import Tick, ignore
+from gcond.runtime.progress_tick import Tick, count, ignore
 from gcond.runtime.scratch import ScratchFolder, locked
 from gcond.runtime.threads import SPARSE, threads_for
 
@@ -106,7 +106,7 @@ class StoredInputs(Inputs):
                 made = self._written(self.stored, Hops(hops), form, path.with_suffix(".part"))
                 made.path.rename(path)
         try:
-            return RowFile.open(path)
+            return self._heard(RowFile.open(path), f"rows after {hops} hop{'s' if hops > 1 else ''}")
         except (OSError, ValueError):
             raise GcondError(f"'{path}' is damaged: remove it, and it is made again") from None
 
@@ -117,7 +117,14 @@ class StoredInputs(Inputs):
             return self.kept(form, work.hops)
         if not work.keeps_rows:
             return torch.cat(list(self._groups(base, work, form, None)), dim=1)
-        return self._written(base, work, form, self.scratch_path())
+        return self._heard(self._written(base, work, form, self.scratch_path()), f"rows of {work}")
+
+    def _heard(self, file: RowFile, what: str) -> RowFile:
+        """The same file; whoever watches hears how much of it has been read."""
+        tick = self.streaming.tick
+        if tick is ignore:
+            return file
+        return replace(file, hear=lambda done, total: tick(what, done, total, detail=count(done, total, "rows")))
 
     def folded(self, stream: torch.Generator, *, labelled: int = 0) -> Tensor | Columns:
         signs = folding(self.stored.shape, stream, sparse=self.stored.is_sparse, labelled=labelled)
@@ -233,7 +240,8 @@ class StoredInputs(Inputs):
             file = RowFile.create(self.scratch_path(), result.shape)
         for where, rows in self.stored.matrices():
             file.write_rows(where.start, dense(rows))
-            self.streaming.tick("turning features", where.stop, self.num_nodes)
+            told = count(where.stop, self.num_nodes, "rows")
+            self.streaming.tick("turning features", where.stop, self.num_nodes, detail=told)
         yield file
         if file is not result:
             file.path.unlink()
@@ -244,13 +252,19 @@ class StoredInputs(Inputs):
         jobs = [(start, min(start + width, columns)) for start in range(0, columns, width)]
         shared = _Shared(base, work, form, self.arrays, into)
         engine, tick, what = self.streaming.engine, self.streaming.tick, f"{work} of the graph"
-        tick(what, 0, len(jobs))
         if engine is None:
+            total, done = len(self.arrays.indices) * work.products * len(jobs), 0
+
+            def hear(entries: int) -> None:
+                nonlocal done
+                done += entries
+                tick(what, done, total, detail=count(done, total, "entries"))
+
+            operator = replace(self.operator(form), hear=hear)
             with threads_for(SPARSE * (len(self.arrays.indices) + self.num_nodes) * width):
-                for done, job in enumerate(jobs, 1):
-                    yield _work_on(shared, job, lambda fraction: None, self.operator(form))
-                    tick(what, done, len(jobs))
+                yield from (_work_on(shared, job, lambda fraction: None, operator) for job in jobs)
             return
+        tick(what, 0, len(jobs))
         results: dict[tuple[int, int], Tensor] = {}
         for done, outcome in enumerate(engine.map(_work_on, shared, jobs), 1):
             if outcome.result is None:

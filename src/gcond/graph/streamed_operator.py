@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -112,6 +112,8 @@ class StreamedOperator:
     """float32 [N]."""
     right: Tensor
     loop: Tensor | None
+    hear: Callable[[int], None] = lambda entries: None
+    """Called with the entries that were multiplied, after each block."""
 
     @classmethod
     def of(cls, blocks: RowBlocks, form: Form) -> StreamedOperator:
@@ -146,6 +148,7 @@ class StreamedOperator:
         dense.mul_(self.right[:, None])
         for where, rows in self.blocks:
             product[where].addcmul_(multiply_narrow(rows.csr, dense), self.left[where, None])
+            self.hear(rows.nnz)
             hand_back()  # blocks have several sizes, and what they leave free would add up
         return product
 

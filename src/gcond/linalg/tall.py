@@ -8,7 +8,7 @@ a product with the graph. A plain tensor is the case of one block, so that the s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -37,6 +37,12 @@ class RowFile:
     shape: tuple[int, int]
     offset: int
     """Where the numbers begin."""
+    hear: Callable[[int, int], None] = field(default=lambda done, total: None, compare=False)
+    """Called with the rows that were read, and how many there are."""
+
+    def __reduce__(self) -> tuple[type[RowFile], tuple[Path, tuple[int, int], int]]:
+        """For other processes: whoever hears of it is here."""
+        return RowFile, (self.path, self.shape, self.offset)
 
     @classmethod
     def open(cls, path: Path) -> RowFile:
@@ -66,7 +72,9 @@ class RowFile:
 
     def rows(self, start: int, stop: int) -> Tensor:
         """Rows ``start`` to ``stop``: float32 [b, w]."""
-        return self._piece(start, stop, 0, self.shape[1]).T.contiguous()
+        found = self._piece(start, stop, 0, self.shape[1]).T.contiguous()
+        self.hear(stop, self.shape[0])
+        return found
 
     def columns(self, start: int, stop: int) -> Tensor:
         """Columns ``start`` to ``stop``: float32 [N, k], row after row."""
@@ -88,6 +96,7 @@ class RowFile:
                 found[:, column] = torch.from_numpy(places[rows, column])
             else:
                 found[:, column] = self._piece(0, self.shape[0], column, column + 1)[0][index]
+                self.hear(self.shape[0] * (column + 1) // self.shape[1], self.shape[0])
         return found
 
     def write_columns(self, start: int, columns: Tensor) -> None:

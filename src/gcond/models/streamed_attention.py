@@ -34,6 +34,10 @@ class Attention(ColumnWork):
     def __str__(self) -> str:
         return "a head of attention"
 
+    @property
+    def products(self) -> int:
+        return 1
+
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
         assert isinstance(operator, StreamedOperator)
         mixed = torch.empty_like(columns)
@@ -52,4 +56,5 @@ class Attention(ColumnWork):
             loop = (F.leaky_relu(to + own, self.slope) - highest).exp_()
             sums = multiply_narrow(weights.csr, columns).addcmul_(columns[where], loop[:, None])
             mixed[where] = sums / (weights.row_sums() + loop)[:, None]
+            operator.hear(rows.nnz)
         return mixed
