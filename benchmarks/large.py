@@ -58,7 +58,7 @@ def main() -> None:
             if arguments.keep:
                 keep(found)
     if arguments.picture:
-        draw([json.loads(path.read_text()) for path in RESULTS.glob("large-*.json")])
+        draw(kept())
 
 
 def parse() -> argparse.Namespace:
@@ -105,7 +105,6 @@ def measured(edges: int, arguments: argparse.Namespace) -> dict[str, Any]:
         taught = json.loads(gcond("inspect", [small]))["choices"]
     result = said["evaluate"]["results"][0]
     return {
-        "kind": "steps",
         "title": f"{nodes:,} nodes, {edges:,} edges, {FEATURES} features, {CLASSES} classes, `--memory {memory}MB`",
         "command": f"python benchmarks/large.py --edges {edges} --runs {arguments.runs}",
         "nodes": nodes,
@@ -163,32 +162,81 @@ def shown(found: dict[str, Any]) -> str:
 
 
 def keep(found: dict[str, Any]) -> None:
+    """Beside what was measured before, as two tables of docs/results.md: the largest graph, and how cost grows."""
     sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
     import ledger
 
-    ledger.keep(f"large-{found['edges']:010d}", found)
+    measured = sorted([found, *(one for one in kept() if one["edges"] != found["edges"])], key=lambda one: one["edges"])
+    ledger.keep("large-steps", {"kind": "table", **steps_table(measured[-1])})
+    command = f"python benchmarks/large.py --keep --edges {' '.join(str(one['edges']) for one in measured)}"
+    growth = {
+        "kind": "table",
+        "title": "How cost grows: CPU seconds and, in brackets, MB of resident memory at the most. "
+        "Accuracy in % on all test nodes, of a GCN trained on 1,000 nodes.",
+        "command": command,
+        "rows": [growth_row(one) for one in measured],
+        "measured": measured,
+    }
+    ledger.keep("large-growth", growth)
 
 
-def draw(kept: list[dict[str, Any]]) -> None:
+def kept() -> list[dict[str, Any]]:
+    """What was measured before."""
+    path = RESULTS / "large-growth.json"
+    return json.loads(path.read_text())["measured"] if path.exists() else []
+
+
+def steps_table(found: dict[str, Any]) -> dict[str, Any]:
+    """One graph, a row for each step."""
+    rows = [
+        {
+            "step": step["name"],
+            "seconds": f"{step['seconds']:.0f}",
+            "CPU seconds": f"{step['cpu_seconds']:.0f}",
+            "MB at most": f"{step['peak_mb']:,.0f}",
+            "MB read from disk": f"{step['read_mb']:,.0f}",
+            "MB written": f"{step['written_mb']:,.0f}",
+        }
+        for step in found["steps"]
+    ]
+    total = {key: sum(step[key] for step in found["steps"]) for key in ("seconds", "cpu_seconds")}
+    peak = max(step["peak_mb"] for step in found["steps"])
+    last = {"step": "in all", "seconds": f"{total['seconds']:.0f}", "CPU seconds": f"{total['cpu_seconds']:.0f}"}
+    rows.append(last | {"MB at most": f"{peak:,.0f}", "MB read from disk": "", "MB written": ""})
+    accuracy = found["accuracy"]
+    said = (
+        f"{found['title']}. {found['cores']} cores, load {found['load']:.0f}. A GCN trained on {CONDENSED:,} nodes has "
+        f"{100 * accuracy['mean']:.2f} % on all test nodes (n = {len(accuracy['runs'])}); the teacher, a linear model, "
+        f"has {100 * found['teacher_val_accuracy']:.2f} % on validation nodes."
+    )
+    return {"title": said, "command": f"{found['command']} --keep", "rows": rows}
+
+
+def growth_row(found: dict[str, Any]) -> dict[str, str]:
+    """One graph, a cell for each step."""
+    cells = {step["name"]: f"{step['cpu_seconds']:.0f} ({step['peak_mb']:,.0f})" for step in found["steps"]}
+    return {"edges": f"{found['edges']:,}", **cells, "accuracy": f"{100 * found['accuracy']['mean']:.1f}"}
+
+
+def draw(measured: list[dict[str, Any]]) -> None:
     """CPU seconds and memory of each step over the number of edges."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    kept = sorted(kept, key=lambda one: one["edges"])
-    edges = [one["edges"] for one in kept]
+    edges = [one["edges"] for one in measured]
     figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
     for place, name in enumerate(STEPS):
-        steps = [one["steps"][place] for one in kept]
+        steps = [one["steps"][place] for one in measured]
         for axis, key in zip(axes, ("cpu_seconds", "seconds", "peak_mb"), strict=True):
             axis.plot(edges, [step[key] for step in steps], "o-", label=name)
     for axis, key in zip(axes[:2], ("cpu_seconds", "seconds"), strict=True):
-        level = max(step[key] for step in kept[-1]["steps"]) * 1.6
+        level = max(step[key] for step in measured[-1]["steps"]) * 1.6
         axis.plot(
             [edges[0], edges[-1]], [level * edges[0] / edges[-1], level], ":", color="grey", label="in proportion"
         )
-    axes[2].plot(edges, [one["memory_mb"] for one in kept], ":", color="grey", label="the limit")
+    axes[2].plot(edges, [one["memory_mb"] for one in measured], ":", color="grey", label="the limit")
     titles = ("CPU seconds", "seconds, on a machine that was shared", "resident memory at the most, MB")
     for axis, title in zip(axes, titles, strict=True):
         axis.set(xscale="log", yscale="log", xlabel="edges", title=title)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from gcond.reports.comparison_table import comparison_table, legend
 from gcond.reports.reproduction_table import reproduction_table
+from gcond.reports.tables import Table
 from gcond.reports.tuning_table import sides_table, tuning_tables
 from gcond.results import Comparison, Reproduction, Tuning
 from gcond.results.json_file import read_json
@@ -52,6 +53,7 @@ ORDER = (
     "cross-depth",
     "propagation",
     "time",
+    "large-",
     "original",
 )
 
@@ -60,6 +62,7 @@ HEADINGS = {
     "models-": "All test models",
     "untuned-": "Other graphs, by default settings",
     "tune-": "Searching hyper-parameters on the condensed and on the whole graph",
+    "large-": "Large graphs: seconds and memory",
 }
 
 
@@ -90,8 +93,22 @@ def _belongs(stem: str, name: str) -> bool:
     return stem.startswith(name) if name.endswith("-") else stem == name
 
 
-def _load(path: Path) -> Comparison | Reproduction | Tuning:
+@dataclass(frozen=True)
+class Measured:
+    """A table that a benchmark wrote: each row's cells by the names of their columns."""
+
+    title: str
+    command: str
+    rows: Sequence[Mapping[str, str]]
+
+
+Found: TypeAlias = Comparison | Reproduction | Tuning | Measured
+
+
+def _load(path: Path) -> Found:
     found = json.loads(path.read_text())
+    if found.get("kind") == "table":
+        return Measured(found["title"], found["command"], found["rows"])
     if found.get("kind") == "tune":
         return read_json(path, Tuning)
     return read_json(path, Comparison) if "lines" in found else read_json(path, Reproduction)
@@ -103,8 +120,10 @@ def _sides(searches: Sequence[Tuning]) -> list[str]:
     return [sides_table([one for one in searches if one.source.name == name]).markdown() + "\n" for name in names]
 
 
-def _show(found: Comparison | Reproduction | Tuning) -> str:
+def _show(found: Found) -> str:
     command = _portable(found.command)
+    if isinstance(found, Measured):
+        return f"{found.title}\n\n{Table.of(found.rows).markdown()}\n\n`{command}`\n"
     if isinstance(found, Tuning):
         finalists, said = tuning_tables(found)
         listed = "\n".join(f"- {name}: {value}" for name, value in said.rows)
