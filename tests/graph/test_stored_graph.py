@@ -181,7 +181,7 @@ def test_features_that_go_through_in_several_groups_are_turned_once_and_give_the
 ):
     graph = make_graph(**shape)
     inputs, x = stored(graph).inputs, dense(graph.x)
-    monkeypatch.setattr(StoredInputs, "width", lambda self, work: 3)
+    monkeypatch.setattr(StoredInputs, "width", lambda self, work: 1)
     monkeypatch.setattr(StoredFeatures, "columns", lambda *_: pytest.fail("every group would read all rows"))
     for work in (Hops(2), SumOfHops(3), Smoothing(0.2, 4)):
         expected = graph.view("train").inputs.spread(x, work)
@@ -191,10 +191,12 @@ def test_features_that_go_through_in_several_groups_are_turned_once_and_give_the
 def test_tasks_read_another_file_than_they_write(make_graph, stored, monkeypatch):
     """One that dies in the middle is done again, from columns that must still be what they were."""
     graph = stored(make_graph())
-    monkeypatch.setattr(StoredInputs, "width", lambda self, work: 3)
+    monkeypatch.setattr(StoredInputs, "width", lambda self, work: 1)
     alone = whole(graph.inputs.spread(graph.stored, SumOfHops(2)))
 
     class Twice:
+        workers = 2
+
         def map(self, function, shared, jobs):
             for job in jobs:
                 function(shared, job, lambda fraction: None)

@@ -34,6 +34,8 @@ SLACK = 300 * 10**6
 """Bytes for what is not counted one by one: a block of the adjacency and of rows, and what products take beside."""
 VECTOR = 8
 """Columns in a group are a multiple of this: whole vectors of the product's kernel."""
+UNTURNED = 3
+"""Groups up to which each reads all features for its own columns: to turn them is to read, to write and to read."""
 DERIVED = "derived"
 """The folder in a store for what was computed from it."""
 
@@ -226,12 +228,12 @@ class StoredInputs(Inputs):
 
     @contextmanager
     def _turned(self, base: Columns, work: ColumnWork, result: RowFile) -> Iterator[Columns]:
-        """``base``, or where each of several groups would read all rows for its few columns, a file of its columns.
+        """``base``, or where each of many groups would read all rows for its few columns, a file of its columns.
 
         They are turned in the file that will hold the ``result``: the columns of a group are read from where what
         comes of them is written. An engine may do a task twice, so there the file that tasks read is another.
         """
-        if base is not self.stored or self._width(base, work) == base.shape[1]:
+        if base is not self.stored or ceil(base.shape[1] / self._width(base, work)) <= UNTURNED:
             yield base
             return
         file = result
@@ -274,9 +276,16 @@ class StoredInputs(Inputs):
         yield from (results[job] for job in jobs)
 
     def _width(self, base: Columns, work: ColumnWork) -> int:
-        """Columns of a group: as many as fit, or as make groups of about the same size."""
+        """Columns of a group: as many as fit, or as make groups of about the same size.
+
+        An engine gets a group for each of its workers at least, and where it does not say how many there are, the
+        smallest that are worth a task.
+        """
         columns = base.shape[1]
         width = min(self.width(work), columns)
+        if (engine := self.streaming.engine) is not None:
+            share = ceil(columns / engine.workers) if engine.workers else VECTOR
+            width = min(width, VECTOR * ceil(share / VECTOR))
         even = ceil(columns / ceil(columns / width))
         return min(width, VECTOR * ceil(even / VECTOR))
 
