@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,6 +73,11 @@ class Inputs:
         if isinstance(self.adjacency, Identity):
             return 0
         return self.adjacency.numel() if isinstance(self.adjacency, Tensor) else self.adjacency.nnz
+
+    @property
+    def may_hold(self) -> int:
+        """Bytes that work on these inputs may take; those in memory set no limit."""
+        return sys.maxsize
 
     @cached_property
     def gcn(self) -> Adjacency:
