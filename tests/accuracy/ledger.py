@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gcond.reports.audit_table import audit_lines, audit_tables
 from gcond.reports.comparison_table import comparison_table, legend
 from gcond.reports.reproduction_table import reproduction_table
 from gcond.reports.tuning_table import sides_table, tuning_tables
-from gcond.results import Comparison, Reproduction, Tuning
+from gcond.results import Audit, Comparison, Reproduction, Tuning
 from gcond.results.json_file import read_json
 from gcond.runtime.files import write_text
 
@@ -39,6 +40,7 @@ ORDER = (
     "models-",
     "untuned-",
     "tune-",
+    "audit-",
     "main",
     "pubmed",
     "architectures",
@@ -60,6 +62,7 @@ HEADINGS = {
     "models-": "All test models",
     "untuned-": "Other graphs, by default settings",
     "tune-": "Searching hyper-parameters on the condensed and on the whole graph",
+    "audit-": "Noise, distances and membership",
 }
 
 
@@ -90,8 +93,10 @@ def _belongs(stem: str, name: str) -> bool:
     return stem.startswith(name) if name.endswith("-") else stem == name
 
 
-def _load(path: Path) -> Comparison | Reproduction | Tuning:
+def _load(path: Path) -> Comparison | Reproduction | Tuning | Audit:
     found = json.loads(path.read_text())
+    if found.get("kind") == "audit":
+        return read_json(path, Audit)
     if found.get("kind") == "tune":
         return read_json(path, Tuning)
     return read_json(path, Comparison) if "lines" in found else read_json(path, Reproduction)
@@ -103,8 +108,12 @@ def _sides(searches: Sequence[Tuning]) -> list[str]:
     return [sides_table([one for one in searches if one.source.name == name]).markdown() + "\n" for name in names]
 
 
-def _show(found: Comparison | Reproduction | Tuning) -> str:
+def _show(found: Comparison | Reproduction | Tuning | Audit) -> str:
     command = _portable(found.command)
+    if isinstance(found, Audit):
+        tables = "\n\n".join(table.markdown() for table in audit_tables(found))
+        said = "\n".join(f"- {line}" for line in audit_lines(found))
+        return f"### {found.source.name}, {_sizes(found)} nodes\n\n{tables}\n\n{said}\n\n`{command}`\n"
     if isinstance(found, Tuning):
         finalists, said = tuning_tables(found)
         listed = "\n".join(f"- {name}: {value}" for name, value in said.rows)
@@ -112,6 +121,10 @@ def _show(found: Comparison | Reproduction | Tuning) -> str:
     if isinstance(found, Comparison):
         return f"{comparison_table(found).markdown()}\n\n{legend(found)}.\n\n`{command}`\n"
     return f"{reproduction_table(replace(found, title='')).markdown()}\n\n`{command}`\n"
+
+
+def _sizes(found: Audit) -> str:
+    return " and ".join(dict.fromkeys(f"{one.nodes:,}" for one in found.subjects if one.kind == "condensed"))
 
 
 def _portable(command: str) -> str:
