@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gcond.reports.class_table import class_table
+from gcond.reports.display_names import class_labels
 from gcond.reports.tables import MISSING, Table, accuracy, count, known, percent
 from gcond.results import Audit, Closeness, Membership, Spread
 from gcond.results.audit import Stage
@@ -22,7 +21,7 @@ MEANING = (
 def audit_tables(found: Audit) -> list[Table]:
     """All tables, in the order in which they are to be read; those of which nothing was measured are left out."""
     tables = [noise_table(found, model, stage) for stage in STAGES for model in found.models]
-    tables += [closeness_table(found), membership_table(found), *class_tables(found)]
+    tables += [closeness_table(found), membership_table(found), worst_class_table(found), *class_tables(found)]
     return [table for table in tables if table.rows]
 
 
@@ -72,7 +71,6 @@ def class_tables(found: Audit) -> list[Table]:
 def worst_class_table(found: Audit) -> Table:
     """A row for each thing trained on and model: its worst class."""
     rows = []
-    names: Sequence[str] = found.source.class_names
     for one in found.accuracies:
         if one.stage != "clean" or one.metrics is None or one.metrics.worst_class is None:
             continue
@@ -83,7 +81,7 @@ def worst_class_table(found: Audit) -> Table:
                 "model": one.model,
                 "accuracy %": accuracy(one.mean, one.spread),
                 "balanced %": percent(one.metrics.balanced_accuracy),
-                "worst class": names[worst] if worst < len(names) else f"class {worst}",
+                "worst class": class_labels(found.source.class_names, len(one.metrics.class_accuracy))[worst],
                 "its accuracy %": known(one.metrics.worst_class_accuracy, percent),
                 "n": str(one.n),
             }
@@ -95,7 +93,7 @@ def audit_lines(found: Audit) -> list[str]:
     """What is to be said beside the tables."""
     draws = f"n trainings: {count(found.seeds, 'draw')} of every noise × {count(found.runs, 'run')}"
     copies = [
-        f"{one.subject}: {count(one.copies, 'node')} of it in the source too, entry by entry"
+        f"{one.subject}: {one.copies:,} of its nodes equal a source node in every entry"
         for one in found.closeness
         if one.space == "features" and one.copies
     ]

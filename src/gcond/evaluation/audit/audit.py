@@ -274,7 +274,7 @@ def _usual(given: int | None, usual: int) -> int:
 
 
 def _loaded(given: CondensedGraph | str | Path | Sequence[CondensedGraph | str | Path]) -> list[CondensedGraph]:
-    several = [given] if isinstance(given, CondensedGraph | str | Path) else list(given)
+    several = list(given) if isinstance(given, list | tuple) else [given]
     if not several:
         raise GcondError("an audit needs a condensed graph: give one, or several of one source")
     for one in several:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gcond.reports.page.page_run import ENOUGH, PageRun
 from gcond.reports.tables import accuracy, assignments, count, percent, seconds, size
 from gcond.reports.tuning_table import searched_on
-from gcond.results import Line, Search, Tuning
+from gcond.results import Audit, Line, Search, Tuning
 
 
 class Name(str):
@@ -98,11 +98,28 @@ def tuning_sentence(found: Tuning) -> str:
     return f"{sentence}. No test node was looked at before that."
 
 
+def audit_sentence(found: Audit) -> Sentence:
+    """What the worst noise before condensing does to each graph, beside the whole one, by the first model."""
+    model = found.models[0]
+    parts: Sentence = (f"With {model.upper()}, ",)
+    for place, subject in enumerate(found.subjects):
+        clean = found.accuracy(subject.name, model)
+        noisy = [found.accuracy(subject.name, model, "before", noise) for noise in found.noises("before")]
+        known = [one.mean for one in noisy if one is not None]
+        if clean is None:
+            continue
+        then = f" and at worst {percent(min(known))} % where the source is changed before" if known else ""
+        parts += ("; " if place else "", Name(subject.name), f": {percent(clean.mean)} %{then}")
+    return (*parts, ".")
+
+
 def _searched(run: PageRun) -> str:
     """The kind of search that the run holds, if it holds one."""
     if run.search:
         return "architecture search"
-    return "hyper-parameter search" if run.tuning else ""
+    if run.tuning:
+        return "hyper-parameter search"
+    return "audit" if run.audit else ""
 
 
 def _were(number: int) -> str:
