@@ -122,7 +122,7 @@ def asked_nodes(graph: SourceGraph) -> tuple[Tensor, Tensor]:
     """Training nodes and test nodes, at most :data:`MOST_ASKED` of each, drawn from a seed of its own: int64 each."""
     drawn = []
     for part in ("train", "test"):
-        nodes = graph.mask(part).nonzero().squeeze(1)  # type: ignore[arg-type]
+        nodes = graph.mask(part).nonzero().squeeze(1)
         order = torch.randperm(len(nodes), generator=generator(0, f"membership of {part}"))
         drawn.append(nodes[order[:MOST_ASKED]].sort().values)
     return drawn[0], drawn[1]

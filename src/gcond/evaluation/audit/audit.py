@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,14 @@ from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.evaluation.audit.closeness import closeness
 from gcond.evaluation.audit.figures import Seen, accuracies, memberships
-from gcond.evaluation.audit.repetition import repetition
+from gcond.evaluation.audit.subjects import WHOLE_GRAPH, Trained, subjects_of
 from gcond.evaluation.evaluate import as_given, asked_recipe, check_fit, check_one_number_of_threads, source_of
-from gcond.graph import SourceGraph, budget_for
+from gcond.graph import SourceGraph
 from gcond.graph.perturbation import Noise, NoiseKind, perturbed
 from gcond.graph.stored_graph import StoredGraph
 from gcond.jobs import ORIGINAL, Condensation, ObservedTraining, Runner, TrainingJob, training_seeds
-from gcond.methods import Random
 from gcond.models import Model, resolve
-from gcond.results import Audit, Closeness, Failure, Observation, RunFolder, SourceSummary, Subject
+from gcond.results import Audit, Closeness, Failure, Observation, RunFolder, SourceSummary
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick, ignore
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 
 CLEAN = "the source"
 NOISY = "the noisy source"
-WHOLE_GRAPH = "whole graph"
 
 SEEDS, RUNS = 3, 3
 QUICK_SEEDS, QUICK_RUNS = 1, 2
@@ -98,7 +95,7 @@ def audit(
     kept.check_source(source)
     with nullcontext(engine) if engine else LocalEngine(threads=check_threads(threads)) as workers:
         work = _Work(source, kept, workers, device, on_progress or ignore)
-        trial = _Trial(work, _subjects(smalls, source, work.notes), networks, noise=levels, seeds=seeds, runs=runs)
+        trial = _Trial(work, subjects_of(smalls, source, work.notes), networks, noise=levels, seeds=seeds, runs=runs)
         trial.go()
     near = [part for name, graph in trial.graphs.items() for part in closeness(graph, source, name)]
     found = Audit(
@@ -122,27 +119,6 @@ def audit(
     if kept.path is not None and not workers.idle:
         found.save(kept.path)
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Subject:
-    """What models are trained on, and how it is made from a source."""
-
-    subject: Subject
-    small: CondensedGraph | None = None
-    """A graph that was given."""
-    making: Condensation | None = None
-    """How it is made again, or in the first place; with the seed of the draw where it is random nodes."""
-
-    @property
-    def name(self) -> str:
-        return self.subject.name
-
-    def drawn(self, seed: int) -> Condensation | None:
-        """How it is made in the draw ``seed``."""
-        if self.subject.kind == "random" and self.making is not None:
-            return replace(self.making, seed=seed)
-        return self.making
 
 
 class _Work:
@@ -183,7 +159,7 @@ class _Trial:
     def __init__(
         self,
         work: _Work,
-        subjects: Sequence[_Subject],
+        subjects: Sequence[Trained],
         networks: Sequence[tuple[Model, Recipe]],
         *,
         noise: Noise,
@@ -274,59 +250,10 @@ def _usual(given: int | None, usual: int) -> int:
 
 
 def _loaded(given: CondensedGraph | str | Path | Sequence[CondensedGraph | str | Path]) -> list[CondensedGraph]:
-    several = list(given) if isinstance(given, list | tuple) else [given]
+    several: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
     if not several:
         raise GcondError("an audit needs a condensed graph: give one, or several of one source")
     for one in several:
         if not isinstance(one, CondensedGraph | str | Path):
             raise GcondError(f"a {type(one).__name__} cannot be audited: give a CondensedGraph, or its file")
     return [one if isinstance(one, CondensedGraph) else CondensedGraph.load(one) for one in several]
-
-
-def _subjects(smalls: Sequence[CondensedGraph], source: SourceGraph, notes: list[str]) -> list[_Subject]:
-    """The whole graph, random nodes for each size, and the graphs that were given, each under a name of its own."""
-    found = [_Subject(Subject(WHOLE_GRAPH, "whole", source.num_nodes))]
-    for nodes in dict.fromkeys(small.num_nodes for small in smalls):
-        name = f"{nodes:,} random nodes"
-        try:
-            making = Condensation(Random(), budget_for(source, nodes=nodes), 0)
-        except GcondError as error:
-            notes.append(f"{name} are left out: {error}")
-            continue
-        found.append(_Subject(Subject(name, "random", nodes, making.method.name), making=making))
-    for small in smalls:
-        made, name = small.provenance, _name(small, [one.name for one in found])
-        if made is not None and made.source.get("sha256") != source.sha256:
-            notes.append(
-                f"{name} was not made from '{source.name}' as it is here: its distances and its membership are about "
-                "a graph that it may not know"
-            )
-        making = None
-        try:
-            making = repetition(small, source)
-        except GcondError as error:
-            notes.append(f"{name} is left out of noise before condensing, because {_lower(str(error))}")
-        subject = Subject(
-            name=name,
-            kind="condensed",
-            nodes=small.num_nodes,
-            method=made.method if made is not None else "",
-            seed=made.seed if made is not None else None,
-            sha256=small.sha256,
-            repeated=making is not None,
-        )
-        found.append(_Subject(subject, small, making))
-    return found
-
-
-def _name(small: CondensedGraph, taken: Sequence[str]) -> str:
-    """``clusters, 70 nodes``, with as much beside it as tells it from those that are ``taken``."""
-    made = small.provenance
-    name = f"{made.method if made is not None else 'unknown method'}, {small.num_nodes:,} nodes"
-    if name in taken and made is not None:
-        name = f"{name}, seed {made.seed}"
-    return name if name not in taken else f"{name}, {small.sha256[:8]}"
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -12,6 +12,7 @@ nearer to all of them than they do to each other, and who knows more than featur
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -32,7 +33,7 @@ HOPS = 2
 BLOCK_BYTES = 64 * 2**20
 """Of distances that are held at once, about."""
 
-Array = np.ndarray | scipy.sparse.csr_matrix
+Array = Any  # of NumPy, or a CSR matrix of SciPy's
 
 
 def closeness(small: CondensedGraph, source: SourceGraph, subject: str) -> Iterator[Closeness | str]:
@@ -118,7 +119,7 @@ def _array(x: Matrix) -> Array:
 
 
 def _rows(x: Array) -> np.ndarray:
-    return x.toarray() if scipy.sparse.issparse(x) else np.asarray(x)
+    return np.asarray(x.toarray() if scipy.sparse.issparse(x) else x)
 
 
 def _squared_lengths(x: Array) -> np.ndarray:
