@@ -139,6 +139,15 @@ def test_refusals_leave_nothing_behind(workspace, gcond, words, message):
     assert workspace.contents() == before
 
 
+def test_a_source_that_it_cannot_be_of_is_refused_before_anything_is_made(workspace, gcond):
+    build_tiny(name="wide", features=9).save("wide.safetensors")
+    before = workspace.contents()
+    refused = gcond("audit", workspace.small, "--on", "wide.safetensors", "-q", *QUICK)
+    assert (refused.code, refused.out) == (2, "")
+    assert "has 8 features and 'wide' has 9" in refused.err
+    assert workspace.contents() == before
+
+
 def test_folders_of_another_graph_and_damaged_logs_are_refused(workspace, gcond):
     argv = ("audit", workspace.small, "--on", workspace.source, "-o", "run", *QUICK)
     assert gcond(*argv).code == 0

@@ -76,7 +76,6 @@ def command(
     from gcond.reports.comparison_table import failure_lines
     from gcond.results import RunFolder
     from gcond.results.audit import AUDIT
-    from gcond.runtime.files import make_folder
 
     # What can be refused without the graphs is refused before they are read.
     if not condensed:
@@ -95,8 +94,6 @@ def command(
             smalls[0], on, voice, setting=setting, directed=directed, features=features, memory=memory
         )
         RunFolder(out).check_source(source)
-        if not work.so_far:
-            make_folder(out)
         try:
             with voice.progress("auditing") as tick:
                 found = audit(

@@ -59,15 +59,15 @@ def audit(
     ``small`` is a condensed graph or its file, or several of one source ``on``, which are then audited side by side,
     beside random nodes as many as each has, and beside the whole graph:
 
-    - **Noise before condensing**: edges, feature entries and labels of the source are changed (:mod:`what and how
-      <gcond.graph.perturbation>`), each alone and all together; the graph is condensed again by the same method,
-      settings, budget and seed, models are trained on it, the noisy source chooses the epoch, and the clean one tests.
-      Nothing before the test sees what is true. ``noise`` says how much is changed (``{"labels": 0.4}``; 0 leaves a
-      kind out). Graphs that cannot be made again are left out of this, and it is said why.
+    - **Noise before condensing**: edges, feature entries and labels of the source are changed as
+      :mod:`gcond.graph.perturbation` says, each alone and all together; the graph is condensed again by the same
+      method, settings, budget and seed, models are trained on it, the noisy source chooses the epoch, and the clean one
+      tests. Nothing before the test sees what is true. ``noise`` says how much is changed (``{"labels": 0.4}``; 0
+      leaves a kind out). Graphs that cannot be made again are left out of this, and it is said why.
     - **Noise at test**: models trained without any are tested on a source with changed edges or features.
-    - **Closeness**: :mod:`distances <gcond.evaluation.audit.closeness>` of condensed nodes from source nodes.
-    - **Membership**: how well :mod:`confidence <gcond.evaluation.audit.membership>` tells training nodes from test
-      nodes.
+    - **Closeness**: distances of condensed nodes from source nodes (:mod:`gcond.evaluation.audit.closeness`).
+    - **Membership**: how well confidence tells training nodes from test nodes
+      (:mod:`gcond.evaluation.audit.membership`).
     - **Classes**: the accuracy of each.
 
     Every noise is drawn ``seeds`` times (3), and on each graph ``runs`` models are trained (3); with ``quick`` it is
