@@ -19,6 +19,7 @@ from gcond.jobs.observed_training import asked_nodes, confidence
 from gcond.jobs.training_job import training_seeds
 from gcond.methods import Clusters, Random
 from gcond.methods.condense import condense
+from gcond.models import GCN
 from gcond.results import Audit
 from gcond.runtime.engines import LocalEngine
 
@@ -195,6 +196,12 @@ def test_a_killed_audit_goes_on_to_the_same_end(tmp_path, graph, small, found):
     assert again == found
 
 
+@pytest.mark.slow
+def test_processes_find_the_same(tmp_path, graph, small, found):
+    with LocalEngine(workers=2, threads=2) as engine:
+        assert gcond.audit(small, on=graph, folder=tmp_path, engine=engine, **QUICK) == found
+
+
 def test_progress_is_told_to_its_end(graph, small):
     told = []
     audited(small, graph, epochs=2, runs=1, on_progress=lambda *words: told.append(words))
@@ -304,6 +311,7 @@ def test_where_nothing_can_be_trained_it_is_an_error(graph, small):
         (None, {"noise": {"edges": 2}}, "must be at least 0 and below 1"),
         (None, {"noise": {"edges": "many"}}, "edges='many' is not usable"),
         (None, {"models": "gnc"}, "unknown model 'gnc'"),
+        (None, {"models": [GCN(), GCN(hidden=8)]}, "'gcn' is given with different settings"),
         (None, {"epoch": 3}, "did you mean 'epochs'"),
         (None, {"threads": 2}, "the engine has its own threads"),
     ],

@@ -80,7 +80,10 @@ def audit(
     seeds = settings.whole_number(_usual(seeds, QUICK_SEEDS if quick else SEEDS), "seeds", least=1)
     runs = settings.whole_number(_usual(runs, QUICK_RUNS if quick else RUNS), "runs", least=1)
     levels = noise if isinstance(noise, Noise) else settings.build(Noise, noise or {}, "the noise")
-    networks = [(model, asked_recipe(model, recipe, training)) for model in resolve(models)]
+    networks = [(model, asked_recipe(model, recipe, training)) for model in dict.fromkeys(resolve(models))]
+    names = [model.name for model, _ in networks]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise GcondError(f"'{twice}' is given with different settings: audit them in folders of their own")
     smalls = _loaded(small)
     source = source_of(smalls[0], on)
     if isinstance(source, StoredGraph):
@@ -102,7 +105,7 @@ def audit(
         source=SourceSummary.of(source),
         subjects=tuple(one.subject for one in trial.subjects),
         noise=levels,
-        models=tuple(dict.fromkeys(model.name for model, _ in networks)),
+        models=tuple(names),
         seeds=seeds,
         runs=runs,
         recipe=as_given(recipe, training),
