@@ -212,7 +212,8 @@ def test_an_audit_has_its_section(folder):
     write_result(folder, audit())
     text = Elements(render_page(read_runs([folder]))).text
     assert "What noise does, and what it gives away" in text
-    assert "clusters, 8 nodes : 82.0 % and at worst 69.5 % where the source is changed before" in text
+    assert "without noise, and at worst where the source was changed before condensing: whole graph 80.0 % and" in text
+    assert "clusters, 8 nodes 82.0 % and 69.5 %" in text
     assert "whole graph 80.0 ± 1.0 80.0 ± 1.0 70.0 ± 2.0 67.5 ± 2.0 12.5 3" in text
     assert "clusters, 8 nodes 0.550 (0.500 to 0.600) -0.250 (-0.300 to -0.200)" in text
     assert "clusters, 8 nodes features 0.2 (0.12 to 0.3) 0.5 (0.2 to 0.7) 87.5" in text

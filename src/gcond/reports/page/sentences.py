@@ -99,17 +99,15 @@ def tuning_sentence(found: Tuning) -> str:
 
 
 def audit_sentence(found: Audit) -> Sentence:
-    """What the worst noise before condensing does to each graph, beside the whole one, by the first model."""
-    model = found.models[0]
-    parts: Sentence = (f"With {model.upper()}, ",)
-    for place, subject in enumerate(found.subjects):
-        clean = found.accuracy(subject.name, model)
-        noisy = [found.accuracy(subject.name, model, "before", noise) for noise in found.noises("before")]
-        known = [one.mean for one in noisy if one is not None]
-        if clean is None:
-            continue
-        then = f" and at worst {percent(min(known))} % where the source is changed before" if known else ""
-        parts += ("; " if place else "", Name(subject.name), f": {percent(clean.mean)} %{then}")
+    """Accuracy without noise, and under the worst of it before condensing, on everything trained on; first model."""
+    model, stages = found.models[0], found.noises("before")
+    parts: list[str] = [f"Test accuracy with {model.upper()} without noise"]
+    parts.append(", and at worst where the source was changed before condensing: " if stages else ": ")
+    shown = [(subject.name, clean) for subject in found.subjects if (clean := found.accuracy(subject.name, model))]
+    for place, (name, clean) in enumerate(shown):
+        noisy = [one.mean for noise in stages if (one := found.accuracy(name, model, "before", noise))]
+        worst = f" and {percent(min(noisy))} %" if noisy else f"{' (not measured with noise)' if stages else ''}"
+        parts += ["; " if place else "", Name(name), f" {percent(clean.mean)} %{worst}"]
     return (*parts, ".")
 
 
