@@ -12,11 +12,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
+from gcond.reports.audit_table import audit_lines, audit_tables
 from gcond.reports.comparison_table import comparison_table, legend
 from gcond.reports.reproduction_table import reproduction_table
 from gcond.reports.tables import Table
 from gcond.reports.tuning_table import sides_table, tuning_tables
-from gcond.results import Comparison, Reproduction, Tuning
+from gcond.results import Audit, Comparison, Reproduction, Tuning
 from gcond.results.json_file import read_json
 from gcond.runtime.files import write_text
 
@@ -41,6 +42,7 @@ ORDER = (
     "models-",
     "untuned-",
     "tune-",
+    "audit-",
     "main",
     "pubmed",
     "architectures",
@@ -64,6 +66,7 @@ HEADINGS = {
     "models-": "All test models",
     "untuned-": "Other graphs, by default settings",
     "tune-": "Searching hyper-parameters on the condensed and on the whole graph",
+    "audit-": "Noise, distances and membership",
     "store": "From a packed store, a few columns at a time",
     "large-": "Large graphs: seconds and memory",
 }
@@ -105,7 +108,7 @@ class Measured:
     rows: Sequence[Mapping[str, str]]
 
 
-Found: TypeAlias = Comparison | Reproduction | Tuning | Measured
+Found: TypeAlias = Comparison | Reproduction | Tuning | Audit | Measured
 
 
 def _load(path: Path) -> Found:
@@ -114,6 +117,8 @@ def _load(path: Path) -> Found:
         return Measured(found["title"], found["command"], found["rows"])
     if found.get("kind") == "store":
         return _store_table(found["lines"])
+    if found.get("kind") == "audit":
+        return read_json(path, Audit)
     if found.get("kind") == "tune":
         return read_json(path, Tuning)
     return read_json(path, Comparison) if "lines" in found else read_json(path, Reproduction)
@@ -129,6 +134,10 @@ def _show(found: Found) -> str:
     command = _portable(found.command)
     if isinstance(found, Measured):
         return f"{found.title}\n\n{Table.of(found.rows).markdown()}\n\n`{command}`\n"
+    if isinstance(found, Audit):
+        tables = "\n\n".join(table.markdown() for table in audit_tables(found))
+        said = "\n".join(f"- {line}" for line in audit_lines(found))
+        return f"### {found.source.name}, {_sizes(found)} nodes\n\n{tables}\n\n{said}\n\n`{command}`\n"
     if isinstance(found, Tuning):
         finalists, said = tuning_tables(found)
         listed = "\n".join(f"- {name}: {value}" for name, value in said.rows)
@@ -157,6 +166,10 @@ def _store_table(lines: Sequence[Mapping[str, Any]]) -> Measured:
 
 def _percent(values: Sequence[float]) -> str:
     return f"{100 * fmean(values):.1f} ± {100 * stdev(values):.1f}"
+
+
+def _sizes(found: Audit) -> str:
+    return " and ".join(dict.fromkeys(f"{one.nodes:,}" for one in found.subjects if one.kind == "condensed"))
 
 
 def _portable(command: str) -> str:
