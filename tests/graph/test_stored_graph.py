@@ -15,12 +15,15 @@ from gcond.data.store_writing import write_store
 from gcond.errors import GcondError
 from gcond.graph import streamed_operator
 from gcond.graph.column_work import Hops, SmoothedRows, Smoothing, SumOfHops
-from gcond.graph.stored_graph import StoredGraph, on_engine
-from gcond.graph.stored_inputs import Streaming
+from gcond.graph.features import FeatureTransform
+from gcond.graph.stored_features import StoredFeatures
+from gcond.graph.stored_graph import StoredGraph, on_engine, watched
+from gcond.graph.stored_inputs import StoredInputs, Streaming
 from gcond.linalg import tall
 from gcond.linalg.sparse import SparseMatrix, dense
 from gcond.linalg.tall import row_blocks
 from gcond.runtime.engines import open_engine
+from gcond.runtime.engines.engine import Outcome
 
 SHAPES = [{}, {"weighted": True}, {"weighted": True, "directed": True}, {"features": 60, "density": 0.05}]
 FORMS = ("gcn", "mean", "laplacian")
@@ -246,3 +249,67 @@ def test_an_engine_gives_the_same_bytes(make_graph, stored):
         assert torch.equal(whole(inputs.spread(inputs.stored, Hops(2), "mean")), alone)
     here = gcond.condense(graph, nodes=9, method="clusters", teacher="ridge")
     assert there.sha256 == here.sha256
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_features_that_go_through_in_several_groups_are_turned_once_and_give_the_same(
+    shape, make_graph, stored, monkeypatch
+):
+    graph = make_graph(**shape)
+    inputs, x = stored(graph).inputs, dense(graph.x)
+    monkeypatch.setattr(StoredInputs, "width", lambda self, work: 1)
+    monkeypatch.setattr(StoredFeatures, "columns", lambda *_: pytest.fail("every group would read all rows"))
+    for work in (Hops(2), SumOfHops(3), Smoothing(0.2, 4)):
+        expected = graph.view("train").inputs.spread(x, work)
+        assert torch.allclose(whole(inputs.spread(inputs.stored, work)), expected, atol=1e-5)
+
+
+def test_tasks_read_another_file_than_they_write(make_graph, stored, monkeypatch):
+    """One that dies in the middle is done again, from columns that must still be what they were."""
+    graph = stored(make_graph())
+    monkeypatch.setattr(StoredInputs, "width", lambda self, work: 1)
+    alone = whole(graph.inputs.spread(graph.stored, SumOfHops(2)))
+
+    class Twice:
+        workers = 2
+
+        def map(self, function, shared, jobs):
+            for job in jobs:
+                function(shared, job, lambda fraction: None)
+                yield Outcome(job, function(shared, job, lambda fraction: None))
+
+    inputs = on_engine(graph, Twice()).inputs
+    found = inputs.spread(inputs.stored, SumOfHops(2))
+    assert torch.equal(whole(found), alone)
+    assert [path.name for path in found.path.parent.glob("*.npy")] == [found.path.name]
+
+
+@pytest.mark.parametrize(
+    "work", [Hops(2), SumOfHops(3), Smoothing(0.2, 4), SmoothedRows((0.1, 1.0), 3, torch.tensor([5, 0, 7]))]
+)
+def test_whoever_watches_hears_of_every_entry_and_every_row(work, make_graph, stored, monkeypatch):
+    monkeypatch.setattr(StoredInputs, "width", lambda self, work: 4)
+    heard = []
+    graph = watched(stored(make_graph()), lambda what, done, total, detail="": heard.append((what, done, total)))
+    made = graph.inputs.spread(graph.stored, work)
+    products = [(done, total) for what, done, total in heard if what == f"{work} of the graph"]
+    assert products == sorted(products)
+    groups = -(-graph.num_features // 4)
+    assert products[-1] == (groups * work.products * len(graph.arrays.indices),) * 2
+    if work.keeps_rows:
+        heard.clear()
+        whole(made)
+        assert heard[-1][1:] == (graph.num_nodes, graph.num_nodes)
+
+
+def test_the_fingerprint_is_kept_in_the_store(make_graph, stored, monkeypatch):
+    graph = stored(make_graph())
+    found = graph.sha256
+    (kept,) = (graph.arrays.folder / "derived").glob("sha256-*.txt")
+    kept.write_text("damaged")
+    assert dataclasses.replace(graph).sha256 == found == kept.read_text()
+    monkeypatch.setattr(StoredGraph, "_fingerprint", lambda self: pytest.fail("it was there"))
+    assert dataclasses.replace(graph).sha256 == found
+    other = dataclasses.replace(graph, transform=FeatureTransform("unit-rows"))
+    with pytest.raises(pytest.fail.Exception):  # another graph has another
+        _ = other.sha256

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,6 +73,11 @@ class Inputs:
         if isinstance(self.adjacency, Identity):
             return 0
         return self.adjacency.numel() if isinstance(self.adjacency, Tensor) else self.adjacency.nnz
+
+    @property
+    def may_hold(self) -> int:
+        """Bytes that work on these inputs may take; those in memory set no limit."""
+        return sys.maxsize
 
     @cached_property
     def gcn(self) -> Adjacency:
@@ -189,7 +195,7 @@ class Inputs:
     def detached(self) -> Inputs:
         """The same numbers, without the way back to what X and A were made from."""
         x = self.x.detach() if isinstance(self.x, Tensor) else self.x
-        adjacency = self.adjacency.detach() if isinstance(self.adjacency, Tensor) else self.adjacency
+        adjacency = self.adjacency if isinstance(self.adjacency, Identity) else self.adjacency.detach()
         return Inputs(x, adjacency, loops=self.loops)
 
     def to(self, device: torch.device | str) -> Inputs:

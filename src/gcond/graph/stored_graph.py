@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,10 +25,12 @@ from gcond.graph.source_graph import PARTS, Part, SourceGraph
 from gcond.graph.statistics import Statistics, density
 from gcond.graph.stored_arrays import TEST, TRAIN, VAL, StoredArrays
 from gcond.graph.stored_features import StoredFeatures
-from gcond.graph.stored_inputs import StoredInputs, Streaming
+from gcond.graph.stored_inputs import DERIVED, StoredInputs, Streaming
 from gcond.graph.streamed_operator import RowBlocks, read_piece
 from gcond.linalg.sparse import SparseMatrix
 from gcond.runtime.engines.engine import Engine
+from gcond.runtime.files import write_text
+from gcond.runtime.progress_tick import Tick, count
 from gcond.runtime.seeds import generator
 
 if TYPE_CHECKING:
@@ -95,7 +100,10 @@ class StoredGraph(SourceGraph):
 
     def with_streaming(self, streaming: Streaming) -> StoredGraph:
         """The same graph, worked on otherwise."""
-        return dataclasses.replace(self, streaming=streaming)
+        graph = dataclasses.replace(self, streaming=streaming)
+        if "sha256" in self.__dict__:  # it takes a look at every byte
+            graph.__dict__["sha256"] = self.sha256
+        return graph
 
     @cached_property
     def inputs(self) -> StoredInputs:
@@ -150,12 +158,28 @@ class StoredGraph(SourceGraph):
 
     @cached_property
     def sha256(self) -> str:
-        """The fingerprint that the same graph has in memory, read piece by piece."""
+        """The fingerprint that the same graph has in memory, read piece by piece and kept in the store."""
+        facts = [self.arrays.sha256, self.setting, self.transform.to_json()]
+        name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+        path = self.arrays.folder / DERIVED / f"sha256-{name}.txt"
+        with contextlib.suppress(OSError):
+            if re.fullmatch("[0-9a-f]{64}", known := path.read_text()):
+                return known
+        found = self._fingerprint()
+        with contextlib.suppress(OSError, GcondError):  # where nothing may be written it is made each time
+            path.parent.mkdir(exist_ok=True)
+            write_text(path, found)
+        return found
+
+    def _fingerprint(self) -> str:
         digest = hashlib.sha256(self.setting.encode())
+        done, tick = 0, self.streaming.tick
         for name, dtype, shape, pieces in sorted(self._pieces(), key=lambda each: each[0]):
             digest.update(f"{name} {dtype} {shape}".encode())
             for piece in pieces:
                 digest.update(np.ascontiguousarray(piece).data)
+                done += piece.nbytes
+                tick("fingerprint", done, self.nbytes, detail=count(done, self.nbytes, "bytes"))
         return digest.hexdigest()
 
     def _pieces(self) -> Iterator[tuple[str, str, tuple[int, ...], Iterator[np.ndarray]]]:
@@ -216,6 +240,13 @@ class StoredGraph(SourceGraph):
 
     def save(self, path: str | Path) -> None:
         raise GcondError(f"'{self.name}' is a packed store already: copy the folder '{self.arrays.folder}'")
+
+
+def watched(graph: SourceGraph, tick: Tick) -> SourceGraph:
+    """``graph``, of whose work ``tick`` hears where it is streamed."""
+    if not isinstance(graph, StoredGraph):
+        return graph
+    return graph.with_streaming(dataclasses.replace(graph.streaming, tick=tick))
 
 
 def _spans(count: int, step: int = 16_000_000) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,8 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -23,11 +24,11 @@ from gcond.graph.stored_arrays import StoredArrays
 from gcond.graph.stored_features import StoredFeatures
 from gcond.graph.streamed_operator import RowBlocks, StreamedOperator
 from gcond.linalg.random_projection import folding
-from gcond.linalg.sparse import Adjacency, Matrix, SparseMatrix
+from gcond.linalg.sparse import Adjacency, Matrix, SparseMatrix, dense
 from gcond.linalg.tall import Columns, RowFile, Tall, row_blocks
 from gcond.runtime.engines.engine import Engine, Tell
 from gcond.runtime.memory import hand_back, held_bytes
-from gcond.runtime.progress_tick import Tick, ignore
+from gcond.runtime.progress_tick import Tick, count, ignore
 from gcond.runtime.scratch import ScratchFolder
 from gcond.runtime.threads import SPARSE, threads_for
 
@@ -35,6 +36,8 @@ SLACK = 300 * 10**6
 """Bytes for what is not counted one by one: a block of the adjacency and of rows, and what products take beside."""
 VECTOR = 8
 """Columns in a group are a multiple of this: whole vectors of the product's kernel."""
+UNTURNED = 3
+"""Groups up to which each reads all features for its own columns: to turn them is to read, to write and to read."""
 DERIVED = "derived"
 """The folder in a store for what was computed from it."""
 
@@ -79,6 +82,10 @@ class StoredInputs(Inputs):
     def edge_entries(self) -> int:
         return len(self.arrays.indices)
 
+    @property
+    def may_hold(self) -> int:
+        return self.streaming.memory
+
     def _normalised(self, form: Form) -> Adjacency:
         return self.operator(form)  # type: ignore[return-value]
 
@@ -105,7 +112,8 @@ class StoredInputs(Inputs):
             return self._written(self.stored, Hops(hops), form, path, hashed=True)[1]
 
         # What is there is of use in a store that may not be written to, too.
-        return in_folder(self.arrays.folder / DERIVED).find() or in_folder(self._derived).make(write)
+        kept = in_folder(self.arrays.folder / DERIVED).find() or in_folder(self._derived).make(write)
+        return self._heard(kept, f"rows after {hops} hop{'s' if hops > 1 else ''}")
 
     def copied(self) -> RowFile:
         """X itself by columns, in a file that is gone with these inputs."""
@@ -118,7 +126,14 @@ class StoredInputs(Inputs):
             return self.kept(form, work.hops)
         if not work.keeps_rows:
             return torch.cat([made for _, made in self._groups(base, work, form, None)], dim=1)
-        return self._written(base, work, form, self.scratch_path())[0]
+        return self._heard(self._written(base, work, form, self.scratch_path())[0], f"rows of {work}")
+
+    def _heard(self, file: RowFile, what: str) -> RowFile:
+        """The same file; whoever watches hears how much of it has been read."""
+        tick = self.streaming.tick
+        if tick is ignore:
+            return file
+        return replace(file, hear=lambda done, total: tick(what, done, total, detail=count(done, total, "rows")))
 
     def folded(self, stream: torch.Generator, *, labelled: int = 0) -> Tensor | Columns:
         signs = folding(self.stored.shape, stream, sparse=self.stored.is_sparse, labelled=labelled)
@@ -182,14 +197,14 @@ class StoredInputs(Inputs):
         """Columns that ``work`` may take at a time within the memory."""
         column = 4 * self.num_nodes * work.held
         room = self.streaming.memory - held_bytes() - SLACK - 12 * self.num_nodes
-        width = room // column
+        width = int(room // column)
         if width < 1:
             least = ceil((self.streaming.memory - room + column) / 10**6)
             raise GcondError(
                 f"a memory limit of {self.streaming.memory / 10**6:.0f} MB is too small for {self.num_nodes} nodes: "
                 f"one column at a time takes {least} MB: use memory_limit='{least}MB' or more"
             )
-        return int(width)
+        return width - width % VECTOR if width > VECTOR else width
 
     @cached_property
     def _derived(self) -> Path:
@@ -220,11 +235,35 @@ class StoredInputs(Inputs):
         with writing(path):
             file = RowFile.create(path, (self.num_nodes, base.shape[1]))
             try:
-                pieces = [(*job, made) for job, made in self._groups(base, work, form, file, hashed=hashed)]
+                with self._turned(base, work, file) as columns:
+                    groups = self._groups(columns, work, form, file, hashed=hashed)
+                    pieces = [(*job, made) for job, made in groups]
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise
         return file, pieces
+
+    @contextmanager
+    def _turned(self, base: Columns, work: ColumnWork, result: RowFile) -> Iterator[Columns]:
+        """``base``, or where each of many groups would read all rows for its few columns, a file of its columns.
+
+        They are turned in the file that will hold the ``result``: the columns of a group are read from where what
+        comes of them is written. An engine may do a task twice, so there the file that tasks read is another.
+        """
+        if base is not self.stored or ceil(base.shape[1] / self._width(base, work)) <= UNTURNED:
+            yield base
+            return
+        file = result
+        if self.streaming.engine is not None:
+            self._check_disk(2 * result.nbytes)
+            file = RowFile.create(self.scratch_path(), result.shape)
+        for where, rows in self.stored.matrices():
+            file.write_rows(where.start, dense(rows))
+            told = count(where.stop, self.num_nodes, "rows")
+            self.streaming.tick("turning features", where.stop, self.num_nodes, detail=told)
+        yield file
+        if file is not result:
+            file.path.unlink()
 
     def _groups(
         self, base: Columns, work: ColumnWork, form: Form, into: RowFile | None, *, hashed: bool = False
@@ -232,20 +271,23 @@ class StoredInputs(Inputs):
         """Work on all columns, group by group, in order: which, and what comes of them, or the sha256 of what was
         written ``into`` a file.
         """
-        columns = base.shape[1]
-        width = min(self.width(work), columns)
-        even = ceil(columns / ceil(columns / width))
-        width = min(width, VECTOR * ceil(even / VECTOR))
+        columns, width = base.shape[1], self._width(base, work)
         jobs = [(start, min(start + width, columns)) for start in range(0, columns, width)]
         shared = _Shared(base, work, form, self.arrays, into, hashed)
         engine, tick, what = self.streaming.engine, self.streaming.tick, f"{work} of the graph"
-        tick(what, 0, len(jobs))
         if engine is None:
+            total, done = len(self.arrays.indices) * work.products * len(jobs), 0
+
+            def hear(entries: int) -> None:
+                nonlocal done
+                done += entries
+                tick(what, done, total, detail=count(done, total, "entries"))
+
+            operator = replace(self.operator(form), hear=hear)
             with threads_for(SPARSE * (len(self.arrays.indices) + self.num_nodes) * width):
-                for done, job in enumerate(jobs, 1):
-                    yield job, _work_on(shared, job, lambda fraction: None, self.operator(form))
-                    tick(what, done, len(jobs))
+                yield from ((job, _work_on(shared, job, lambda fraction: None, operator)) for job in jobs)
             return
+        tick(what, 0, len(jobs))
         results: dict[tuple[int, int], Any] = {}
         for done, outcome in enumerate(engine.map(_work_on, shared, jobs), 1):
             if outcome.result is None:
@@ -253,6 +295,20 @@ class StoredInputs(Inputs):
             results[outcome.job] = outcome.result
             tick(what, done, len(jobs))
         yield from ((job, results[job]) for job in jobs)
+
+    def _width(self, base: Columns, work: ColumnWork) -> int:
+        """Columns of a group: as many as fit, or as make groups of about the same size.
+
+        An engine gets a group for each of its workers at least, and where it does not say how many there are, the
+        smallest that are worth a task.
+        """
+        columns = base.shape[1]
+        width = min(self.width(work), columns)
+        if (engine := self.streaming.engine) is not None:
+            share = ceil(columns / engine.workers) if engine.workers else VECTOR
+            width = min(width, VECTOR * ceil(share / VECTOR))
+        even = ceil(columns / ceil(columns / width))
+        return min(width, VECTOR * ceil(even / VECTOR))
 
     def _check_disk(self, size: int) -> None:
         free = shutil.disk_usage(self._derived).free

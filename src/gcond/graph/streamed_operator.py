@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,8 @@ from torch import Tensor
 
 from gcond.graph.inputs import Form
 from gcond.graph.stored_arrays import StoredArrays
-from gcond.linalg.sparse import SparseMatrix, multiply
+from gcond.linalg.sparse import SparseMatrix, multiply_narrow
+from gcond.runtime.memory import hand_back
 
 BLOCK_ENTRIES = 8_000_000
 """Entries of the adjacency that are held at a time: 64 MB with their weights."""
@@ -110,6 +111,8 @@ class StreamedOperator:
     """float32 [N]."""
     right: Tensor
     loop: Tensor | None
+    hear: Callable[[int], None] = lambda entries: None
+    """Called with the entries that were multiplied, after each block."""
 
     @classmethod
     def of(cls, blocks: RowBlocks, form: Form) -> StreamedOperator:
@@ -131,16 +134,21 @@ class StreamedOperator:
     def __matmul__(self, dense: Tensor) -> Tensor:
         return self.consume(dense.clone())
 
-    def consume(self, dense: Tensor) -> Tensor:
-        """``S @ dense`` where ``dense`` is not needed any more: it is overwritten, so that two of its size are held."""
-        product = torch.empty_like(dense)
+    def consume(self, dense: Tensor, into: Tensor | None = None) -> Tensor:
+        """``S @ dense`` where ``dense`` is not needed any more: it is overwritten, so that two of its size are held.
+
+        The product is put ``into`` a tensor that is at hand, as the one before last of several hops.
+        """
+        product = torch.empty_like(dense) if into is None else into
         if self.loop is not None:
             torch.mul(dense, self.loop[:, None], out=product)
         else:
             product.zero_()
         dense.mul_(self.right[:, None])
         for where, rows in self.blocks:
-            product[where].addcmul_(multiply(rows.csr, dense), self.left[where, None])
+            product[where].addcmul_(multiply_narrow(rows.csr, dense), self.left[where, None])
+            self.hear(rows.nnz)
+            hand_back()  # blocks have several sizes, and what they leave free would add up
         return product
 
     @property

@@ -73,7 +73,7 @@ def teach(
     voices: list[Tall] = []
     if name != "network":
         ridge = ridge_scores(train, val, classes, seed, metric)
-        choices |= {"penalty": ridge.penalty, "own_share": ridge.own_share}
+        choices |= {"penalty": ridge.penalty, "own_share": ridge.own_share} | ({"near": True} if ridge.near else {})
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
     networks = {"ridge": [], "network": [4], "both": [4], "ensemble": [4, 8, 4, 8, 4][:MEMBERS]}[name]
     for place, hops in enumerate(networks):

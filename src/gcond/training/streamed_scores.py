@@ -36,7 +36,7 @@ from gcond.models.model import Parameters, streamable
 from gcond.models.stages import Attend, Local, Product, Spread, Stages
 from gcond.models.streamed_attention import Attention
 from gcond.runtime.memory import held_bytes
-from gcond.runtime.progress_tick import Tick
+from gcond.runtime.progress_tick import Tick, count
 from gcond.runtime.threads import deserved, fewer_threads
 
 Scored: TypeAlias = tuple[int, Tensor, Tensor]
@@ -175,7 +175,7 @@ class _SideBySide:
         widest = self.runs[0].widest
         with fewer_threads(deserved((last - first) * widest**2)):
             made = [run.rows(first, last, chosen) for run in self.runs]
-        self.tick(self.what, last, self.num_nodes)
+        self.tick(self.what, last, self.num_nodes, detail=count(last, self.num_nodes, "rows"))
         return torch.cat([*(rows[:, : self.cut] for rows in made), *(rows[:, self.cut :] for rows in made)], 1)
 
 
@@ -237,7 +237,7 @@ class _Pass:
             later = hops if x.is_sparse else 0
             key = (form, hops - later) if hops - later else ("", 0)
             if key not in sources:
-                read = inputs.kept(form, hops).rows if key[1] else x.block
+                read = _unheard(inputs.kept(form, hops)).rows if key[1] else x.block
                 sources[key] = _LastBlock(read, x.nbytes / (4 * max(1, inputs.num_nodes)))
             made = [_Part(sources[key], one.width, partial(_times, one)) for one in products]
             if later:
@@ -253,7 +253,7 @@ class _Pass:
         moving = len(runs) * cut
         file = self._written(runs, cut)
         moved = self.inputs.spread(file if not stay else _ColumnsOf(file, 0, moving), stage.work, stage.form)
-        assert isinstance(moved, RowFile)
+        moved = _unheard(moved)
         self._files.append(moved)
         parts = [(part,) for part in _cut(moved, 0, cut, len(runs))]
         if not stay:
@@ -273,7 +273,7 @@ class _Pass:
                 to, off = (_column(file, start + heads * (each + which) + head) for which in range(2))
                 z = _ColumnsOf(file, start + each * head, start + each * (head + 1))
                 moved = self.inputs.spread(z, Attention(to, off, stage.slope))
-                assert isinstance(moved, RowFile)
+                moved = _unheard(moved)
                 self._files.append(moved)
                 parts += _cut(moved, 0, each, 1)
             attended.append(_Run(tuple(parts)))
@@ -293,6 +293,12 @@ class _Pass:
 
     def _side_by_side(self, runs: Sequence[_Run], cut: int, what: str) -> _SideBySide:
         return _SideBySide(tuple(runs), cut, self.inputs.num_nodes, what, self.inputs.streaming.tick)
+
+
+def _unheard(file: object) -> RowFile:
+    """A file of which only what is made of its rows is told."""
+    assert isinstance(file, RowFile)
+    return RowFile(file.path, file.shape, file.offset)
 
 
 def _times(product: Product, rows: Matrix) -> Tensor:
