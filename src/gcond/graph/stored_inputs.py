@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gcond.errors import GcondError
 from gcond.graph.column_work import ColumnWork, Hops
-from gcond.graph.inputs import Chain, Form, Inputs
+from gcond.graph.inputs import MOST_OF_ALL, Chain, Form, Inputs
+from gcond.graph.kept_products import KeptProduct, Piece, writing
 from gcond.graph.stored_arrays import StoredArrays
 from gcond.graph.stored_features import StoredFeatures
 from gcond.graph.streamed_operator import RowBlocks, StreamedOperator
@@ -27,7 +29,7 @@ from gcond.linalg.tall import Columns, RowFile, Tall, row_blocks
 from gcond.runtime.engines.engine import Engine, Tell
 from gcond.runtime.memory import hand_back, held_bytes
 from gcond.runtime.progress_tick import Tick, count, ignore
-from gcond.runtime.scratch import ScratchFolder, locked
+from gcond.runtime.scratch import ScratchFolder
 from gcond.runtime.threads import SPARSE, threads_for
 
 SLACK = 300 * 10**6
@@ -102,15 +104,20 @@ class StoredInputs(Inputs):
             return self.stored
         facts = [self.arrays.sha256, self.stored.transform.to_json(), form, hops]
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
-        path = self._derived / f"{form}-{hops}-{name}.npy"
-        with locked(path.with_suffix(".lock")):  # whoever else wants the same waits, and finds it
-            if not path.exists():
-                made = self._written(self.stored, Hops(hops), form, path.with_suffix(".part"))
-                made.path.rename(path)
-        try:
-            return self._heard(RowFile.open(path), f"rows after {hops} hop{'s' if hops > 1 else ''}")
-        except (OSError, ValueError):
-            raise GcondError(f"'{path}' is damaged: remove it, and it is made again") from None
+
+        def in_folder(folder: Path) -> KeptProduct:
+            return KeptProduct(folder / f"{form}-{hops}-{name}.npy", self.stored.shape, self.streaming.tick)
+
+        def write(path: Path) -> list[Piece]:
+            return self._written(self.stored, Hops(hops), form, path, hashed=True)[1]
+
+        # What is there is of use in a store that may not be written to, too.
+        kept = in_folder(self.arrays.folder / DERIVED).find() or in_folder(self._derived).make(write)
+        return self._heard(kept, f"rows after {hops} hop{'s' if hops > 1 else ''}")
+
+    def copied(self) -> RowFile:
+        """X itself by columns, in a file that is gone with these inputs."""
+        return self._written(self.stored, Hops(0), "gcn", self.scratch_path())[0]
 
     def spread(self, base: Tensor | Columns, work: ColumnWork, form: Form = "gcn") -> Tall:
         if isinstance(base, Tensor):
@@ -118,8 +125,8 @@ class StoredInputs(Inputs):
         if base is self.stored and isinstance(work, Hops):
             return self.kept(form, work.hops)
         if not work.keeps_rows:
-            return torch.cat(list(self._groups(base, work, form, None)), dim=1)
-        return self._heard(self._written(base, work, form, self.scratch_path()), f"rows of {work}")
+            return torch.cat([made for _, made in self._groups(base, work, form, None)], dim=1)
+        return self._heard(self._written(base, work, form, self.scratch_path())[0], f"rows of {work}")
 
     def _heard(self, file: RowFile, what: str) -> RowFile:
         """The same file; whoever watches hears how much of it has been read."""
@@ -132,19 +139,23 @@ class StoredInputs(Inputs):
         signs = folding(self.stored.shape, stream, sparse=self.stored.is_sparse, labelled=labelled)
         if signs is None:
             return self.stored
-        folded = RowFile.create(self.scratch_path(), (self.num_nodes, signs.shape[1]))
-        self._check_disk(folded.nbytes)
-        for where, rows in self.stored.matrices():
-            folded.write_rows(where.start, rows @ signs)
+        self._check_disk(4 * self.num_nodes * signs.shape[1])
+        path = self.scratch_path()
+        with writing(path):
+            folded = RowFile.create(path, (self.num_nodes, signs.shape[1]))
+            for where, rows in self.stored.matrices():
+                folded.write_rows(where.start, rows @ signs)
         return folded
 
     def by_columns(self, tall: Tall) -> Tensor | Columns:
         if isinstance(tall, Tensor) or hasattr(tall, "columns"):
             return tall  # type: ignore[return-value]
-        file = RowFile.create(self.scratch_path(), tall.shape)
-        self._check_disk(file.nbytes)
-        for where, rows in row_blocks(tall):
-            file.write_rows(where.start, rows)
+        self._check_disk(4 * tall.shape[0] * tall.shape[1])
+        path = self.scratch_path()
+        with writing(path):
+            file = RowFile.create(path, tall.shape)
+            for where, rows in row_blocks(tall):
+                file.write_rows(where.start, rows)
         return file
 
     def around(self, nodes: Tensor, reach: int, precomputed: int = 0) -> tuple[Inputs, Tensor]:
@@ -153,6 +164,8 @@ class StoredInputs(Inputs):
         if self._around is None or self._around[0] != key:  # probes ask for the same again and again
             # Sparse features are propagated with the rows that are read, as they would fill in; dense ones are kept.
             rows = self.within(nodes, reach if self.stored.is_sparse else reach - precomputed)
+            if len(rows) > MOST_OF_ALL * self.num_nodes:  # as in memory, so that the same is drawn at random
+                rows = torch.arange(self.num_nodes)
             self.check_room(len(rows))
             self._around = key, StoredNeighbourhood(self, rows), rows
         return self._around[1], self._around[2]
@@ -214,17 +227,21 @@ class StoredInputs(Inputs):
         self._scratched += 1
         return self._scratch.path / f"{self._scratched}.npy"
 
-    def _written(self, base: Columns, work: ColumnWork, form: Form, path: Path) -> RowFile:
+    def _written(
+        self, base: Columns, work: ColumnWork, form: Form, path: Path, *, hashed: bool = False
+    ) -> tuple[RowFile, list[Piece]]:
+        """A file of what ``work`` makes, and with ``hashed`` the sha256 of each group of its columns."""
         self._check_disk(4 * self.num_nodes * base.shape[1])
-        file = RowFile.create(path, (self.num_nodes, base.shape[1]))
-        try:
-            with self._turned(base, work, file) as columns:
-                for _ in self._groups(columns, work, form, file):
-                    pass
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
-        return file
+        with writing(path):
+            file = RowFile.create(path, (self.num_nodes, base.shape[1]))
+            try:
+                with self._turned(base, work, file) as columns:
+                    groups = self._groups(columns, work, form, file, hashed=hashed)
+                    pieces = [(*job, made) for job, made in groups]
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+        return file, pieces
 
     @contextmanager
     def _turned(self, base: Columns, work: ColumnWork, result: RowFile) -> Iterator[Columns]:
@@ -248,11 +265,15 @@ class StoredInputs(Inputs):
         if file is not result:
             file.path.unlink()
 
-    def _groups(self, base: Columns, work: ColumnWork, form: Form, into: RowFile | None) -> Iterator[Tensor]:
-        """Work on all columns, group by group: the results in order, or written ``into`` a file."""
+    def _groups(
+        self, base: Columns, work: ColumnWork, form: Form, into: RowFile | None, *, hashed: bool = False
+    ) -> Iterator[tuple[tuple[int, int], Any]]:
+        """Work on all columns, group by group, in order: which, and what comes of them, or the sha256 of what was
+        written ``into`` a file.
+        """
         columns, width = base.shape[1], self._width(base, work)
         jobs = [(start, min(start + width, columns)) for start in range(0, columns, width)]
-        shared = _Shared(base, work, form, self.arrays, into)
+        shared = _Shared(base, work, form, self.arrays, into, hashed)
         engine, tick, what = self.streaming.engine, self.streaming.tick, f"{work} of the graph"
         if engine is None:
             total, done = len(self.arrays.indices) * work.products * len(jobs), 0
@@ -264,16 +285,16 @@ class StoredInputs(Inputs):
 
             operator = replace(self.operator(form), hear=hear)
             with threads_for(SPARSE * (len(self.arrays.indices) + self.num_nodes) * width):
-                yield from (_work_on(shared, job, lambda fraction: None, operator) for job in jobs)
+                yield from ((job, _work_on(shared, job, lambda fraction: None, operator)) for job in jobs)
             return
         tick(what, 0, len(jobs))
-        results: dict[tuple[int, int], Tensor] = {}
+        results: dict[tuple[int, int], Any] = {}
         for done, outcome in enumerate(engine.map(_work_on, shared, jobs), 1):
             if outcome.result is None:
                 raise GcondError(f"columns {outcome.job[0]} to {outcome.job[1]} failed: {outcome.error}")
             results[outcome.job] = outcome.result
             tick(what, done, len(jobs))
-        yield from (results[job] for job in jobs)
+        yield from ((job, results[job]) for job in jobs)
 
     def _width(self, base: Columns, work: ColumnWork) -> int:
         """Columns of a group: as many as fit, or as make groups of about the same size.
@@ -312,17 +333,23 @@ class _Shared:
     form: Form
     arrays: StoredArrays
     into: RowFile | None
+    hashed: bool
+    """Whether what is written has to be known by its sha256."""
 
 
-def _work_on(shared: _Shared, job: tuple[int, int], tell: Tell, operator: StreamedOperator | None = None) -> Tensor:
-    """Do one group of columns; it is written to where it belongs, or it is the result."""
+def _work_on(
+    shared: _Shared, job: tuple[int, int], tell: Tell, operator: StreamedOperator | None = None
+) -> Tensor | str:
+    """Do one group of columns; it is written to where it belongs, and its sha256 is the result, or it is itself."""
     hand_back()
     operator = operator or StreamedOperator.of(RowBlocks(shared.arrays), shared.form)
     made = shared.work(operator, shared.base.columns(*job))
     if shared.into is None:
         return made
-    shared.into.write_columns(job[0], made)
-    return torch.empty(0)
+    digest = hashlib.sha256()
+    with writing(shared.into.path):
+        shared.into.write_columns(job[0], made, digest.update if shared.hashed else None)
+    return digest.hexdigest()
 
 
 class StoredNeighbourhood(Inputs):

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.errors import GcondError
 from gcond.graph.inputs import Form
 from gcond.graph.stored_arrays import StoredArrays
 from gcond.linalg.sparse import SparseMatrix, multiply_narrow
@@ -158,9 +157,8 @@ class StreamedOperator:
     def T(self) -> StreamedOperator:  # noqa: N802 (the name every matrix library uses)
         """The transpose, of a graph without directions."""
         if not self.blocks.symmetric:
-            raise GcondError(
-                f"'{self.blocks.arrays.name}' has one-way edges and so many features that it would have to be in "
-                "memory: give it more, or pack it without directions"
+            raise self.blocks.arrays.too_large(
+                "the ridge on so many features and one-way edges", ", or pack it without directions"
             )
         return StreamedOperator(self.blocks, self.right, self.left, self.loop)
 

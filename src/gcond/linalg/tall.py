@@ -99,12 +99,15 @@ class RowFile:
                 self.hear(self.shape[0] * (column + 1) // self.shape[1], self.shape[0])
         return found
 
-    def write_columns(self, start: int, columns: Tensor) -> None:
-        """Fill the columns from ``start`` on with ``columns`` [N, k]."""
+    def write_columns(self, start: int, columns: Tensor, hear: Callable[[memoryview], None] | None = None) -> None:
+        """Fill the columns from ``start`` on with ``columns`` [N, k]; ``hear`` gets the bytes, in their order."""
         with open(self.path, "r+b") as file:
             file.seek(self.offset + 4 * self.shape[0] * start)
             for column in columns.unbind(1):
-                file.write(column.contiguous().numpy().data)
+                content = column.contiguous().numpy().data
+                file.write(content)
+                if hear is not None:
+                    hear(content)
 
     def write_rows(self, start: int, rows: Tensor) -> None:
         """Fill the rows from ``start`` on with ``rows`` [b, w]."""

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gcond.config.metric import Metric
-from gcond.errors import GcondError
 from gcond.graph import LabelledView
 from gcond.graph.stored_inputs import StoredInputs
 from gcond.linalg.tall import Tall, map_rows, row_blocks
@@ -69,9 +68,7 @@ def teach(
     if name == "auto":
         raise ValueError("auto stands for several teachers: ask for one of its candidates")
     if name != "ridge" and isinstance(train.inputs, StoredInputs):
-        raise GcondError(
-            f"the teacher '{name}' needs the graph in memory, and it is streamed from its store: use teacher='ridge'"
-        )
+        raise train.inputs.arrays.too_large(f"the teacher '{name}'", ", or teacher='ridge'")
     choices: dict[str, Any] = {"teacher": name}
     voices: list[Tall] = []
     if name != "network":
