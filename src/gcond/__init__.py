@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gcond.data.synthetic_tables import synthesize as synthesize
     from gcond.errors import GcondError as GcondError
     from gcond.errors import GcondWarning as GcondWarning
+    from gcond.evaluation.audit.audit import audit as audit
     from gcond.evaluation.compare import compare as compare
     from gcond.evaluation.evaluate import evaluate as evaluate
     from gcond.evaluation.nas.architecture_search import search as search
@@ -58,6 +59,7 @@ _HOMES = {
     "search": "gcond.evaluation.nas.architecture_search",
     "recommend": "gcond.evaluation.recommend",
     "tune": "gcond.evaluation.tuning.hyperparameter_search",
+    "audit": "gcond.evaluation.audit.audit",
     "propagate": "gcond.graph.propagation",
     "open_engine": "gcond.runtime.engines",
     "CondensedGraph": "gcond.condensed.condensed_graph",

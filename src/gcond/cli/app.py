@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 
 from gcond import __version__
 from gcond.cli import (
+    audit,
     compact,
     compare,
     condense,
@@ -63,6 +64,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "nas": nas.command,
     "recommend": recommend.command,
     "tune": tune.command,
+    "audit": audit.command,
     "inspect": inspect.command,
     "plot": plot.command,
     "pack": pack.command,

@@ -90,9 +90,10 @@ class Common:
         """
         from gcond.data import load
 
-        graph = load(
-            source, setting=setting, data_dir=self.data, directed=directed, features=features, memory_limit=memory
-        )
+        with voice.progress(f"reading {source}"):
+            graph = load(
+                source, setting=setting, data_dir=self.data, directed=directed, features=features, memory_limit=memory
+            )
         say_notes(graph, voice)
         return graph
 
@@ -109,21 +110,24 @@ class Common:
     ) -> tuple[SourceGraph, bool]:
         """The graph ``source`` as ``small`` was made from it, and whether it is that very graph; if not, it is said."""
         from gcond.condensed.origin import load_origin, transform_difference
+        from gcond.graph.stored_graph import watched
 
         made = small.provenance
-        graph = load_origin(
-            made,
-            source,
-            setting=setting,
-            directed=directed,
-            features=features,
-            data_dir=self.data,
-            memory_limit=memory,
-        )
+        with voice.progress(f"reading {source}") as tick:
+            graph = load_origin(
+                made,
+                source,
+                setting=setting,
+                directed=directed,
+                features=features,
+                data_dir=self.data,
+                memory_limit=memory,
+            )
+            graph = watched(graph, tick)
+            same = made is not None and made.source.get("sha256") == graph.sha256
         say_notes(graph, voice)
         for note in small.notes:
             voice.note(f"the condensed graph: {note}")
-        same = made is not None and made.source.get("sha256") == graph.sha256
         if made is not None and not same:
             voice.warn(
                 f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "

@@ -36,7 +36,7 @@ def command(
     """Say what a file holds, where it comes from and how well it did."""
     voice = common.start()
     from gcond.condensed import CondensedGraph
-    from gcond.data.packed_store import is_store
+    from gcond.data.store_reading import is_store
     from gcond.graph import SourceGraph
     from gcond.runtime.tensor_file import read_metadata_kind
 
@@ -102,7 +102,7 @@ def _show_store(folder: Path, voice: Voice) -> None:
     """What a packed store holds, after every byte of it was compared with its checksum."""
     import numpy as np
 
-    from gcond.data.packed_store import open_store
+    from gcond.data.store_reading import open_store
     from gcond.graph.stored_arrays import TEST, TRAIN, VAL, StoredSparseRows
     from gcond.reports.tables import Table, facts, size
 

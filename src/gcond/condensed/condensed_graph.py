@@ -23,13 +23,16 @@ from gcond.errors import GcondError, GcondWarning
 from gcond.graph import Inputs, LabelledView
 from gcond.graph.features import compact
 from gcond.graph.statistics import LIGHTEST_EDGE, Statistics, density, edge_homophily, is_symmetric
-from gcond.linalg.sparse import Identity
+from gcond.linalg.sparse import Adjacency, Identity, SparseMatrix
 from gcond.runtime import notebook
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, plain_names, read_tensors, write_tensors
+from gcond.runtime.threads import SPARSE
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+MOST_DENSE = 1_000
+"""Nodes up to which A' is a dense matrix, whatever its edges: 4 MB, and gone through in a millisecond."""
 MOST_CLASSES = 10**6
 """A file that claims more is damaged: counting them would take memory out of all proportion."""
 
@@ -115,10 +118,15 @@ class CondensedGraph:
         """int64 [n]: the class of each node, the likeliest one for soft labels."""
         return self.y.argmax(1) if self.y.dim() == 2 else self.y
 
-    def adjacency(self) -> Tensor | Identity:
-        """Dense A' [n, n] (row = target), or the identity where there is no structure."""
+    def adjacency(self) -> Adjacency:
+        """A' [n, n] (row = target), or the identity where there is no structure.
+
+        It is dense but for graphs of more than :data:`MOST_DENSE` nodes of which few pairs are joined.
+        """
         if self.num_edges == 0:
             return Identity()
+        if self.num_nodes > MOST_DENSE and SPARSE * self.num_edges < self.num_nodes**2:
+            return SparseMatrix.from_edges(self.edge_index, self.edge_weight, self.num_nodes)
         dense = torch.zeros(self.num_nodes, self.num_nodes)
         dense[self.edge_index[1], self.edge_index[0]] = self.edge_weight
         return dense

@@ -23,8 +23,8 @@ BLOCK = 8_000_000
 
 
 MOST_GROUPED = 128_000_000
-"""Numbers in the rows that groups are found by, at most: 512 MB. Of more rows, some of each class find the groups, and
-the others fall into them."""
+"""Numbers in the rows that groups are found by, at most: 512 MB, or a quarter of the memory that a graph on disk may
+take. Of more rows, some of each class find the groups, and the others fall into them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,9 @@ class SpreadFeatures:
         their points and not by their lengths, which on graphs mostly tell degrees.
         """
         stream = generator(seed, "groups")
-        most = max(2 * int(quota.max()), MOST_GROUPED // (self.points.shape[1] * len(quota)))
-        if len(classes) * self.points.shape[1] <= MOST_GROUPED:
+        numbers = min(MOST_GROUPED, self.inputs.may_hold // 16)
+        most = max(2 * int(quota.max()), numbers // (self.points.shape[1] * len(quota)))
+        if len(classes) * self.points.shape[1] <= numbers:
             most = len(classes)
         members = [_some((classes == label).nonzero().squeeze(1), most, stream) for label in range(len(quota))]
         # One look at the rows for all classes: in a file each would go through all of it.

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gcond.config.metric import Metric
-from gcond.errors import GcondError
 from gcond.graph import LabelledView
 from gcond.graph.stored_inputs import StoredInputs
 from gcond.linalg.tall import Tall, map_rows, row_blocks
@@ -69,14 +68,12 @@ def teach(
     if name == "auto":
         raise ValueError("auto stands for several teachers: ask for one of its candidates")
     if name != "ridge" and isinstance(train.inputs, StoredInputs):
-        raise GcondError(
-            f"the teacher '{name}' needs the graph in memory, and it is streamed from its store: use teacher='ridge'"
-        )
+        raise train.inputs.arrays.too_large(f"the teacher '{name}'", ", or teacher='ridge'")
     choices: dict[str, Any] = {"teacher": name}
     voices: list[Tall] = []
     if name != "network":
         ridge = ridge_scores(train, val, classes, seed, metric)
-        choices |= {"penalty": ridge.penalty, "own_share": ridge.own_share}
+        choices |= {"penalty": ridge.penalty, "own_share": ridge.own_share} | ({"near": True} if ridge.near else {})
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
     networks = {"ridge": [], "network": [4], "both": [4], "ensemble": [4, 8, 4, 8, 4][:MEMBERS]}[name]
     for place, hops in enumerate(networks):
