@@ -61,9 +61,22 @@ def ridge_scores(
     features = inputs.folded(generator(seed, "folding features"), labelled=len(train.nodes))
     smooth = inputs.spread(features, SumOfHops(HOPS))
     rows = unit_rows(inputs.by_columns(smooth))
-    weights = dict(_regressions(rows[nodes], target - shares))
+    weights = dict(regressions(rows[nodes], target - shares))
+    return smoothed_scores(inputs, rows, weights, shares, val, metric=metric)
+
+
+def smoothed_scores(
+    inputs: Inputs,
+    rows: Tensor | Columns,
+    weights: dict[float, Tensor],
+    shares: Tensor,
+    val: LabelledView,
+    *,
+    metric: Metric,
+) -> RidgeScores:
+    """The scores that ``rows`` [N, w] have by the ``weights`` [w, C] of the best penalty, smoothed over the graph."""
     penalty, own = _chosen(inputs, rows, weights, shares, val, metric=metric)
-    weight = weights[penalty]
+    weight, classes = weights[penalty], len(shares)
     scores = inputs.by_columns(map_rows(rows, classes, lambda block, _: block @ weight))
     smooth = inputs.spread(scores, Smoothing(own, STEPS))
     return RidgeScores(map_rows(smooth, classes, lambda block, _: block + shares), penalty, own)
@@ -77,7 +90,7 @@ def _some(train: LabelledView, seed: int) -> tuple[Tensor, Tensor]:
     return train.nodes[drawn], train.y[drawn]
 
 
-def _regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
+def regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
     """Each of :data:`PENALTIES` with the weights [w, C] of rows ``own`` [L, w]; one decomposition serves all."""
     dual = len(own) <= own.shape[1]
     values, vectors = torch.linalg.eigh((own @ own.T if dual else own.T @ own).double())
