@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from accuracy.following import Following
 from gcond.reports.comparison_table import comparison_table, legend
 from gcond.reports.reproduction_table import reproduction_table
 from gcond.reports.tuning_table import sides_table, tuning_tables
@@ -39,6 +40,7 @@ ORDER = (
     "models-",
     "untuned-",
     "tune-",
+    "update-",
     "main",
     "pubmed",
     "architectures",
@@ -60,6 +62,7 @@ HEADINGS = {
     "models-": "All test models",
     "untuned-": "Other graphs, by default settings",
     "tune-": "Searching hyper-parameters on the condensed and on the whole graph",
+    "update-": "Following a graph that grows",
 }
 
 
@@ -90,8 +93,10 @@ def _belongs(stem: str, name: str) -> bool:
     return stem.startswith(name) if name.endswith("-") else stem == name
 
 
-def _load(path: Path) -> Comparison | Reproduction | Tuning:
+def _load(path: Path) -> Comparison | Reproduction | Tuning | Following:
     found = json.loads(path.read_text())
+    if found.get("kind") == "update":
+        return Following.from_json(found)
     if found.get("kind") == "tune":
         return read_json(path, Tuning)
     return read_json(path, Comparison) if "lines" in found else read_json(path, Reproduction)
@@ -103,7 +108,9 @@ def _sides(searches: Sequence[Tuning]) -> list[str]:
     return [sides_table([one for one in searches if one.source.name == name]).markdown() + "\n" for name in names]
 
 
-def _show(found: Comparison | Reproduction | Tuning) -> str:
+def _show(found: Comparison | Reproduction | Tuning | Following) -> str:
+    if isinstance(found, Following):
+        return found.markdown()
     command = _portable(found.command)
     if isinstance(found, Tuning):
         finalists, said = tuning_tables(found)

@@ -287,7 +287,11 @@ def refusals(make_graph):
     everyone = torch.arange(graph.num_nodes)
     yield small, part(graph, everyone, x=dense(graph.x)[:, :5]), "has 5 features and .* had 12"
     yield small, part(graph, everyone[:-1]), "without ids nobody can say which ones went"
-    yield small, make_graph(seed=5, sizes=(50, 30, 20)), "no node of 'random-5' is one of 'random-0'"
+    yield (
+        small,
+        make_graph(seed=5, sizes=(50, 30, 20)),
+        "no node of 'random-5' has the features that it had in 'random-0'",
+    )
     yield small, graph.with_setting("inductive"), "is inductive and 'random-0' was transductive"
     yield small, dataclasses.replace(graph, directed=True), "is directed and 'random-0' was undirected"
     named = condense(part(graph, everyone, names=("a", "b", "c")), method="clusters", nodes=NODES, teacher="ridge")

@@ -80,6 +80,11 @@ def command(
         voice.result(payload, facts(about).rich())
         return
     about |= change_facts(last["changes"])
+    if (lost := last["changes"].get("labels_removed", 0)) and any("split was drawn" in note for note in graph.notes):
+        voice.warn(
+            f"{lost:,} nodes that were trained on are not any more, because the split was drawn anew: give the graph a "
+            "split of its own, and nodes stay where they are"
+        )
     about |= {"time": f"{seconds(last['cost']['wall_seconds'])}, {seconds(provenance.cost['wall_seconds'])} in all"}
     voice.result(payload, facts(about | {"next": f"gcond evaluate {out} --on {on}"}).rich())
 

@@ -136,11 +136,15 @@ def _compared(then: NodeDigests, now: NodeDigests, before: Tensor) -> tuple[Chan
 
 
 def _refuse_strangers(counts: Changes, made: Provenance, graph: SourceGraph) -> None:
-    """Refuse a graph of which no node is as one was before."""
-    kept = counts["nodes"] - counts["nodes_added"]
-    same = counts["compared"] - counts["features_changed"]
-    if kept == 0 or (counts["compared"] and same == 0 and counts["neighbours_changed"] == counts["compared"]):
+    """Refuse a graph of which no node is there before, or none has the features that it had."""
+    source = made.source.get("name")
+    if counts["nodes"] == counts["nodes_added"]:
         raise GcondError(
-            f"no node of '{graph.name}' is one of '{made.source.get('name')}', which this was made from: "
-            "condense the graph anew"
+            f"no node of '{graph.name}' is one of '{source}', which this was made from: condense the graph anew"
+        )
+    structural = graph.transform.kind == "structural"  # these follow the edges, so all may change
+    if counts["compared"] and counts["features_changed"] == counts["compared"] and not structural:
+        raise GcondError(
+            f"no node of '{graph.name}' has the features that it had in '{source}', which this was made from: condense "
+            "the graph anew"
         )

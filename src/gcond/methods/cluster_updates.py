@@ -21,7 +21,7 @@ from gcond.matching.probe import Probe
 from gcond.methods.clusters import Clustered, Clusters, labelled_by
 from gcond.models import MLP, Model
 from gcond.runtime.seeds import generator
-from gcond.teaching import Taught
+from gcond.teaching import Taught, TeacherName
 from gcond.teaching.refresher import teach_again
 from gcond.training import Recipe
 
@@ -65,7 +65,7 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
         classes_before=classes_before,
     )
     taught = teach_again(
-        method.teacher,
+        teacher_again(method.teacher, small),
         task.train,
         task.val,
         task.num_classes,
@@ -76,6 +76,12 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
     task.notes.choices |= taught.choices
     graph, quota = _with_spread(method, task, small, taught, smooth)
     return Clustered(replace(labelled_by(task, taught), quota=quota), graph)
+
+
+def teacher_again(name: TeacherName, small: CondensedGraph) -> TeacherName:
+    """The teacher to ask again: for ``auto`` the ridge, unless validation had a network speak for ``small``."""
+    chosen = small.provenance.choices.get("teacher") if small.provenance is not None else None
+    return "ridge" if name == "auto" and chosen not in {"network", "both"} else name
 
 
 def groups_before(cluster: Tensor, changes: SourceChanges) -> Tensor:

@@ -17,7 +17,7 @@ from gcond.matching.probe import Probe
 from gcond.matching.sparsification import shipped_delta
 from gcond.matching.start import Init, initial_features
 from gcond.matching.synthetic import Synthetic
-from gcond.methods.cluster_updates import groups_before, labels_now, updated_clusters
+from gcond.methods.cluster_updates import groups_before, labels_now, teacher_again, updated_clusters
 from gcond.methods.clusters import Clusters, labelled_by
 from gcond.methods.gcond import GCond
 from gcond.methods.gradient_matching import GradientMatching
@@ -92,9 +92,8 @@ def _labelled(method: GradientMatching, task: Task, small: CondensedGraph, chang
     if method.teacher == "none":
         return task
     memory = small.x, labels_now(small, changes.classes, task.num_classes)
-    taught = teach_again(
-        method.teacher, task.train, task.val, task.num_classes, task.seed, memory=memory, metric=method.metric
-    )
+    name = teacher_again(method.teacher, small)
+    taught = teach_again(name, task.train, task.val, task.num_classes, task.seed, memory=memory, metric=method.metric)
     task.notes.choices |= taught.choices
     return labelled_by(task, taught)
 

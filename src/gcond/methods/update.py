@@ -30,6 +30,7 @@ from gcond.methods.learned_updates import check_structure, learned_again
 from gcond.methods.method import Method
 from gcond.methods.selection_updates import selected_again
 from gcond.runtime.device import choose_device
+from gcond.runtime.stopwatch import Stopwatch
 from gcond.runtime.threads import check_threads, threads_for
 
 if TYPE_CHECKING:
@@ -67,20 +68,24 @@ def update(
     small = condensed if isinstance(condensed, CondensedGraph) else CondensedGraph.load(condensed)
     method, made = updatable(small)
     if nodes is not None and ratio is not None:
-        raise GcondError("give a budget as either ratio or nodes, or neither to keep the number of nodes")
+        raise GcondError(
+            "give a budget as either ratio or nodes, for example nodes=70, or neither to keep the number of nodes"
+        )
     graph = load_origin(made, on)
     if isinstance(graph, StoredGraph):
         raise GcondError(f"'{graph.name}' is streamed from its store, and an update needs it in memory: give it more")
     seed = made.seed if seed is None else settings.whole_number(seed, "seed")
     keep = nodes is None and ratio is None
     budget = budget_for(graph, ratio=ratio, nodes=small.num_nodes if keep else nodes)
-    same = graph.sha256 == made.source.get("sha256") and graph.directed == made.directed
+    same = graph.sha256 == made.source.get("sha256") and tuple(graph.class_names) == tuple(made.class_names)
+    watch = Stopwatch()
+    changes = SourceChanges.between(small, made, graph)
     if same and budget.nodes == small.num_nodes:
         return small
-    changes = SourceChanges.between(small, made, graph)
     identity = hashlib.sha256(f"{small.sha256} {method.identify(graph, budget, seed)}".encode()).hexdigest()
     quota = nodes_per_class(budget.nodes, graph.class_counts())
     task = method.task(graph, quota, seed, identity=identity, device=choose_device(device), callbacks=callbacks)
+    task.notes.stopwatch = watch
     with threads_for(method.largest_product(task), threads) as task.notes.threads:
         result = _brought_along(method, task, small, changes, callbacks)
     counts = changes.counts | _synthetic_changes(small, result, changes)

@@ -20,10 +20,10 @@ from gcond.teaching.sketched_ridge import sketched_ridge_scores
 from gcond.teaching.teacher import Taught, TeacherName, calibrated, candidates, teach
 from gcond.training.metrics import measured_once, standard_error
 
-REMEMBERING_EPOCHS = 100
+REMEMBERING_EPOCHS = 60
 REMEMBERING_RATE = 0.03
 """Of the network on what is remembered, a few dozen rows: all of it takes about as long as ten epochs on Cora."""
-EPOCHS = 50
+EPOCHS = 40
 RATE = 0.02
 """Of the network on the graph itself, from there."""
 
