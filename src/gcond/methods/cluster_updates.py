@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gcond.condensed import CondensedGraph, Task
 from gcond.condensed.source_changes import SourceChanges
+from gcond.config.metric import Metric
 from gcond.graph import Inputs, LabelledView
 from gcond.graph.column_work import Hops
 from gcond.graph.kept_groups import KeptGroups
@@ -25,7 +26,7 @@ from gcond.teaching import Taught, TeacherName
 from gcond.teaching.refresher import teach_again
 from gcond.training import Recipe
 
-OUTGROWN = 2
+OUTGROWN = 1.8
 """Choices are made again once the source has so many times the nodes that it had when they were made."""
 GLANCED_AT = 500
 """Validation nodes that a glance looks at, at most."""
@@ -33,12 +34,12 @@ GLANCED_AT = 500
 
 @dataclass(frozen=True, eq=False)
 class Glance(Probe):
-    """A probe for a choice between two: one narrow network for a few epochs, on the rows of a few validation nodes."""
+    """A probe for a choice between two: one narrow network, on the rows of a few validation nodes."""
 
     on_rows: bool | None = True
     runs: ClassVar[int] = 1
     row_model: ClassVar[Model] = MLP(layers=2, hidden=32)
-    row_recipe: ClassVar[Recipe] = Recipe(epochs=40, lr=0.03, patience=0, validate_every=5)
+    row_recipe: ClassVar[Recipe] = Recipe(epochs=80, lr=0.03, patience=0, validate_every=8)
 
     @property
     def scored(self) -> int:
@@ -64,24 +65,25 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
         before=groups_before(small.cluster, changes)[task.train.source_index],
         classes_before=classes_before,
     )
-    taught = teach_again(
-        teacher_again(method.teacher, small),
-        task.train,
-        task.val,
-        task.num_classes,
-        task.seed,
-        memory=(small.x, labels_now(small, changes.classes, task.num_classes)),
-        metric=method.metric,
-    )
+    taught = taught_again(method.teacher, task, small, changes.classes, method.metric)
     task.notes.choices |= taught.choices
     graph, quota = _with_spread(method, task, small, taught, smooth)
     return Clustered(replace(labelled_by(task, taught), quota=quota), graph)
 
 
-def teacher_again(name: TeacherName, small: CondensedGraph) -> TeacherName:
-    """The teacher to ask again: for ``auto`` the ridge, unless validation had a network speak for ``small``."""
-    chosen = small.provenance.choices.get("teacher") if small.provenance is not None else None
-    return "ridge" if name == "auto" and chosen not in {"network", "both"} else name
+def taught_again(name: TeacherName, task: Task, small: CondensedGraph, classes: Tensor, metric: Metric) -> Taught:
+    """Labels for all nodes of ``task`` by the teacher ``name``, who remembers ``small``; ``classes`` are its own now."""
+    said = small.provenance.choices if small.provenance is not None else {}
+    return teach_again(
+        name,
+        task.train,
+        task.val,
+        task.num_classes,
+        task.seed,
+        memory=(small.x, labels_now(small, classes, task.num_classes)),
+        reached=said.get("val_accuracy") if said.get("teacher") in {"network", "both"} else None,
+        metric=metric,
+    )
 
 
 def groups_before(cluster: Tensor, changes: SourceChanges) -> Tensor:

@@ -17,11 +17,10 @@ from gcond.matching.probe import Probe
 from gcond.matching.sparsification import shipped_delta
 from gcond.matching.start import Init, initial_features
 from gcond.matching.synthetic import Synthetic
-from gcond.methods.cluster_updates import groups_before, labels_now, teacher_again, updated_clusters
+from gcond.methods.cluster_updates import groups_before, taught_again, updated_clusters
 from gcond.methods.clusters import Clusters, labelled_by
 from gcond.methods.gcond import GCond
 from gcond.methods.gradient_matching import GradientMatching
-from gcond.teaching.refresher import teach_again
 
 SHORTER = 10
 """X' learns for so many times fewer epochs than when it starts from nothing."""
@@ -91,9 +90,7 @@ def _labelled(method: GradientMatching, task: Task, small: CondensedGraph, chang
     """The task with all nodes labelled by the refreshed teacher; as it is without one."""
     if method.teacher == "none":
         return task
-    memory = small.x, labels_now(small, changes.classes, task.num_classes)
-    name = teacher_again(method.teacher, small)
-    taught = teach_again(name, task.train, task.val, task.num_classes, task.seed, memory=memory, metric=method.metric)
+    taught = taught_again(method.teacher, task, small, changes.classes, method.metric)
     task.notes.choices |= taught.choices
     return labelled_by(task, taught)
 
