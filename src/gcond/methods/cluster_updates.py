@@ -72,7 +72,7 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
 
 
 def taught_again(name: TeacherName, task: Task, small: CondensedGraph, classes: Tensor, metric: Metric) -> Taught:
-    """Labels for all nodes of ``task`` by the teacher ``name``, who remembers ``small``; ``classes`` are its own now."""
+    """Labels for all nodes of ``task`` by the teacher ``name``, who remembers ``small``; its ``classes`` are so now."""
     said = small.provenance.choices if small.provenance is not None else {}
     return teach_again(
         name,
