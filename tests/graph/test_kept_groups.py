@@ -70,6 +70,21 @@ def test_heirs():
     assert shared.tolist() == [1, 2, 2, 0]
 
 
+@given(st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 5)), max_size=40))
+def test_heirs_are_those_of_the_whole_table(pairs):
+    before, now = (torch.tensor([pair[side] for pair in pairs], dtype=torch.long) for side in (0, 1))
+    shared = torch.zeros(6, 5, dtype=torch.long)
+    for old, new in pairs:
+        if old >= 0 and new >= 0:
+            shared[new, old] += 1
+    follows, size = continued(before, now, 5, 6)
+    assert torch.equal(size, shared.max(1).values)
+    for new in range(6):
+        origin = int(shared[new].argmax())
+        heir = shared[new, origin] > 0 and int(shared[:, origin].argmax()) == new
+        assert int(follows[new]) == (origin if heir else -1)
+
+
 def test_means_are_of_the_features_themselves(make_graph):
     """Points may be folded, means are not."""
     graph = make_graph(features=300)

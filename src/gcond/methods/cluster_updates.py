@@ -17,6 +17,7 @@ from gcond.graph import Inputs, LabelledView
 from gcond.graph.column_work import Hops
 from gcond.graph.kept_groups import KeptGroups
 from gcond.graph.some_rows import some_rows
+from gcond.linalg.random_projection import MOST_ENTRIES
 from gcond.linalg.sparse import Identity
 from gcond.matching.probe import Probe
 from gcond.methods.clusters import Clustered, Clusters, labelled_by
@@ -43,7 +44,8 @@ class Glance(Probe):
 
     @property
     def scored(self) -> int:
-        return min(len(self.val.nodes), GLANCED_AT)
+        room = max(100, MOST_ENTRIES // max(1, self.val.inputs.num_nodes))
+        return min(len(self.val.nodes), GLANCED_AT, room)
 
     @cached_property
     def rows(self) -> LabelledView:
