@@ -28,17 +28,19 @@ from gcond.teaching.refresher import teach_again
 from gcond.training import Recipe
 
 OUTGROWN = 1.8
-"""Choices are made again once the source has so many times the nodes that it had when they were made."""
+"""Choices are made again once the source has so many times the nodes that it had when they were made, or at once where
+looking is cheap."""
+CHEAP = 5e8
+"""Multiply-adds with the features that a glance may take for that: less than a tenth of a second."""
 GLANCED_AT = 500
 """Validation nodes that a glance looks at, at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Glance(Probe):
-    """A probe for a choice between two: one narrow network, on the rows of a few validation nodes."""
+    """A probe for a choice between two: a narrow network for a short time, on the rows of a few validation nodes."""
 
     on_rows: bool | None = True
-    runs: ClassVar[int] = 1
     row_model: ClassVar[Model] = MLP(layers=2, hidden=32)
     row_recipe: ClassVar[Recipe] = Recipe(epochs=80, lr=0.03, patience=0, validate_every=8)
 
@@ -123,22 +125,16 @@ def _with_spread(
     if spread == "auto":
         spread = "nodes" if made.choices.get("spread") == "nodes" else "means"
         settled = int(made.choices.get("settled_at", made.source["nodes"]))
-        if task.source_nodes >= OUTGROWN * settled and len(task.val.nodes):
-            graph, notes["spread"], notes["tried"] = _glanced(method, task, {"means": means, "nodes": wide()}, spread)
+        glance = Glance(task.val, task.num_classes, task.seed, method.metric)
+        cheap = task.val.inputs.feature_entries * glance.scored <= CHEAP
+        if len(task.val.nodes) and (cheap or task.source_nodes >= OUTGROWN * settled):
+            tried = {"means": means, "nodes": wide()}
+            reached = {name: glance.accuracy(each.view().to(task.train.y.device)) for name, each in tried.items()}
+            (other,) = set(tried) - {spread}
+            notes["spread"] = spread = other if reached[other] > reached[spread] else spread
+            notes["tried"] = {f"spread={name}": value for name, value in reached.items()}
             notes["settled_at"] = task.source_nodes
-            return graph, quota
+            return tried[spread], quota
         notes["settled_at"] = settled
     notes["spread"] = spread
     return wide() if spread == "nodes" else means, quota
-
-
-def _glanced(
-    method: Clusters, task: Task, tried: dict[str, CondensedGraph], usual: str
-) -> tuple[CondensedGraph, str, dict[str, float]]:
-    """The usual one of two graphs, unless the other is clearly better; its name, and what each has reached."""
-    glance = Glance(task.val, task.num_classes, task.seed, method.metric)
-    reached = {name: glance.accuracy(graph.view().to(task.train.y.device)) for name, graph in tried.items()}
-    (other,) = set(tried) - {usual}
-    better = reached[other] > reached[usual] + method.margin(reached[usual], task, glance.scored)
-    chosen = other if better else usual
-    return tried[chosen], chosen, {f"spread={name}": value for name, value in reached.items()}
