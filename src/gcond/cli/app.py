@@ -33,6 +33,7 @@ from gcond.cli import (
     synthesize,
     train,
     tune,
+    update,
 )
 from gcond.cli.common_options import BEGAN, TYPED
 from gcond.cli.output import fail
@@ -60,6 +61,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict.command,
     "compare": compare.command,
     "grow": grow.command,
+    "update": update.command,
     "compact": compact.command,
     "nas": nas.command,
     "recommend": recommend.command,

@@ -238,6 +238,14 @@ def _ancestors(provenance: Provenance) -> Iterator[str]:
         child = parent
 
 
+def _earlier_sources(provenance: Provenance) -> Iterator[str]:
+    """The sources that it was made from before updates brought it along, the latest first."""
+    for each in reversed(provenance.updates):
+        source = each.get("source", {})
+        sha256 = str(source.get("sha256"))[:12]
+        yield f"{source.get('name')}, {source.get('nodes', 0):,} nodes, sha256 {sha256}…, seed {each.get('seed')}"
+
+
 def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], stored: str) -> Any:
     from gcond.reports.recipe_table import recommendation_sentence
     from gcond.reports.tables import assignments, facts, percent, seconds
@@ -265,6 +273,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], store
             "setting": p.setting + (", directed" if p.directed else ""),
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",
             "grown from": "\n".join(_ancestors(p)),
+            "updated from": "\n".join(_earlier_sources(p)),
             "started from": p.start,
             **structure_facts(graph),
             **learned_facts(p),

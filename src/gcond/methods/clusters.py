@@ -107,12 +107,12 @@ class Clusters(Method):
         smooth = SpreadFeatures.of(task.train.inputs, self.hops, task.seed)
         settled, taught = self.settle(task, smooth)
         graph, quota = settled.gather(task, taught, smooth)
-        return Clustered(replace(_labelled(task, taught), quota=quota), graph)
+        return Clustered(replace(labelled_by(task, taught), quota=quota), graph)
 
     def labelled(self, task: Task) -> Task:
         """The task with the teacher's labels in it, for methods that match all nodes and start elsewhere."""
         _, taught = self.settle(task, SpreadFeatures.of(task.train.inputs, self.hops, task.seed))
-        return _labelled(task, taught)
+        return labelled_by(task, taught)
 
     def settle(self, task: Task, smooth: SpreadFeatures) -> tuple[Clusters, Taught]:
         """This method with every choice made, and the labels of its teacher: those whose clusters teach a network best.
@@ -202,7 +202,8 @@ class Clusters(Method):
         return SparseMatrix.from_scipy(weights, symmetric=adjacency.symmetric)
 
 
-def _labelled(task: Task, taught: Taught) -> Task:
+def labelled_by(task: Task, taught: Taught) -> Task:
+    """The task with all nodes labelled as they are taught, or as many as can be matched."""
     inputs, classes = task.train.inputs, taught.classes
     nodes = torch.arange(inputs.num_nodes, device=task.train.y.device)
     if isinstance(inputs, StoredInputs) and inputs.num_nodes > MATCHED:  # rows that are matched are held
