@@ -83,6 +83,7 @@ def as_source_graph(stored: StoredArrays) -> tuple[SourceGraph, Matrix]:
         notes=stored.notes,
         listed_edges=stored.listed_edges,
         ids=stored.node_ids(),
+        feature_names=stored.feature_names,
         **masks,
     )
     return graph, raw

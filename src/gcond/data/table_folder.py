@@ -86,6 +86,7 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
         class_names=class_names,
         notes=(*nodes.feature_notes(), *label_notes, *edge_notes(edges)),
         ids=_as_given(blocks, ids) if ids is not None else None,
+        feature_names=nodes.feature_names,
     )
 
 
@@ -243,6 +244,11 @@ class NodeTable:
                 f"the column '{name}' of '{table.file}' has booleans beside numbers: "
                 "encode it as numbers or leave it out"
             )
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The columns that the features are, where each is a column of its own."""
+        return tuple(self._features) if self._form == "wide" else ()
 
     def feature_notes(self) -> tuple[str, ...]:
         """A note on which columns the features are."""

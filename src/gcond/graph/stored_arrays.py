@@ -106,6 +106,8 @@ class StoredArrays:
     """The nodes' names; ``None`` where a node's name is its row number."""
     id_kind: IdKind = ""
     """The kind of these names in the source."""
+    feature_names: tuple[str, ...] = ()
+    """Those of the table's columns, where each feature is one of its own."""
 
     @property
     def num_nodes(self) -> int:
