@@ -39,6 +39,8 @@ MATCHED = 100_000
 two condensed graphs."""
 TRIED_PER_CLASS = 10
 """Groups of each class in the graphs by which a teacher is chosen, as far as it has labelled nodes."""
+CHOICES = (("weight", "alike", "labelled"), ("spread", "means", "nodes"))
+"""Settings that validation chooses one after the other, with the simpler value first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,10 @@ class Clusters(Method):
     since training propagates again."""
     labels: Literal["soft", "hard"] = "soft"
     """``soft``: shares of every class; ``hard``: the likeliest."""
+    weight: Literal["auto", "alike", "labelled"] = "auto"
+    """``alike``: every node counts the same in the mean of its group. ``labelled``: the labelled nodes together
+    count as much as all others, because their labels are known. ``auto`` takes that where validation is clearly for
+    it."""
     spread: Literal["auto", "means", "nodes"] = "auto"
     """``means`` leaves X' as the means are; ``nodes`` stretches it about its mean until it is spread as the nodes that
     it stands for. ``auto`` takes that where validation is clearly for it."""
@@ -122,7 +128,10 @@ class Clusters(Method):
         validation accuracy, and where there are no validation nodes.
         """
         names = candidates(self.teacher, task.train, task.val)
-        settled = replace(self, spread="means" if self.spread == "auto" else self.spread)
+        settled = self
+        for setting, simple, _ in CHOICES:
+            if getattr(self, setting) == "auto":
+                settled = replace(settled, **{setting: simple})
         taught = {
             name: teach(name, task.train, task.val, task.num_classes, task.seed, metric=self.metric) for name in names
         }
@@ -132,13 +141,18 @@ class Clusters(Method):
             tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
             if reached > (best := tried[f"teacher={chosen}"]) + self.margin(best, task, scored):
                 chosen = name
-        if self.spread == "auto" and len(task.val.nodes):
-            wide = replace(settled, spread="nodes")
-            if (before := tried.get(f"teacher={chosen}")) is None:
-                tried["spread=means"] = before = settled.reached(task, taught[chosen], smooth)
-            tried["spread=nodes"] = after = wide.reached(task, taught[chosen], smooth)
-            settled = wide if after > before + self.margin(before, task, scored) else settled
-        task.notes.choices |= taught[chosen].choices | {"spread": settled.spread, "tried": tried}
+        best = tried.get(f"teacher={chosen}")
+        for setting, simple, other in CHOICES if len(task.val.nodes) else ():
+            if getattr(self, setting) != "auto" or (setting == "weight" and not _unlabelled(task)):
+                continue
+            if best is None:
+                tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
+            changed = replace(settled, **{setting: other})
+            tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
+            if reached > best + self.margin(best, task, scored):
+                settled, best = changed, reached
+        made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
+        task.notes.choices |= taught[chosen].choices | made | {"tried": tried}
         return settled, taught[chosen]
 
     def reached(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> float:
@@ -160,17 +174,20 @@ class Clusters(Method):
         labels = taught.labels.cpu() if isinstance(taught.labels, Tensor) else taught.labels
         if self.labels == "hard":
             labels = map_rows(labels, task.num_classes, lambda rows, _: _certain(rows))
-        quota = group_quota(nodes, labels, predicted, mass)
-        group = smooth.groups(predicted, quota, task.seed)
+        weights = None
+        if self.weight == "labelled" and _unlabelled(task):
+            weights = node_weights(len(predicted), task.train.nodes.cpu())
+        quota = group_quota(nodes, labels, predicted, mass, weights)
+        group = smooth.groups(predicted, quota, task.seed, weights)
         hard = torch.repeat_interleave(torch.arange(task.num_classes), quota)
-        soft = evened(group_means(labels, group, nodes), mass, hard)
+        soft = evened(group_means(labels, group, nodes, weights), mass, hard)
         certain = bool((soft.max(1).values > 1 - 1e-6).all())
         cluster = torch.full((task.source_nodes,), -1)
         cluster[task.train.source_index] = group
         edges = self._edges(task.train.inputs, group, nodes)
-        x = smooth.means(group, nodes)
+        x = smooth.means(group, nodes, weights)
         if self.spread == "nodes":
-            x = x.mean(0) + smooth.stretch(group, nodes) * (x - x.mean(0))
+            x = x.mean(0) + smooth.stretch(group, nodes, weights) * (x - x.mean(0))
         graph = CondensedGraph(
             x=x,
             y=hard if certain else soft,
@@ -200,6 +217,11 @@ class Clusters(Method):
         weights = weights.tocsr().astype(np.float32)
         weights.eliminate_zeros()
         return SparseMatrix.from_scipy(weights, symmetric=adjacency.symmetric)
+
+
+def _unlabelled(task: Task) -> bool:
+    """Whether there are nodes that a teacher labels."""
+    return len(task.train.nodes) < task.train.inputs.num_nodes
 
 
 def _labelled(task: Task, taught: Taught) -> Task:
@@ -235,18 +257,27 @@ def _certain(labels: Tensor) -> Tensor:
     return F.one_hot(labels.argmax(1), labels.shape[1]).to(labels)
 
 
-def group_quota(nodes: int, labels: Tall, predicted: Tensor, mass: Tensor) -> Tensor:
+def node_weights(nodes: int, labelled: Tensor) -> Tensor:
+    """Weights of ``nodes`` by which the ``labelled`` ones (int64 [L]) count as much as all others together: [N]."""
+    weights = torch.ones(nodes)
+    weights[labelled] = max(1.0, (nodes - len(labelled)) / len(labelled))
+    return weights
+
+
+def group_quota(nodes: int, labels: Tall, predicted: Tensor, mass: Tensor, weights: Tensor | None = None) -> Tensor:
     """Groups per class so that their mean labels add up to ``mass`` [C], about: int64 [C], in all ``nodes``.
 
-    With M [C, C] the mean labels of the nodes of each predicted class, groups q solve ``q M = mass``; every class gets
-    one at least and no more than it has nodes.
+    With M [C, C] the mean labels of the nodes of each predicted class, by ``weights`` [N] if given, groups q solve
+    ``q M = mass``; every class gets one at least and no more than it has nodes.
     """
     classes = len(mass)
     size = torch.bincount(predicted, minlength=classes)
+    heaviness = size if weights is None else torch.bincount(predicted, weights.double(), minlength=classes)
     total = torch.zeros(classes, classes, dtype=torch.float64)
     for where, rows in row_blocks(labels):
-        total.index_add_(0, predicted[where], rows.double())
-    mean = total / size[:, None].clamp(min=1)
+        block = rows.double()
+        total.index_add_(0, predicted[where], block if weights is None else weights[where, None] * block)
+    mean = total / heaviness[:, None].clamp(min=1)
     wanted = torch.linalg.lstsq(mean.T, mass[:, None]).solution.squeeze(1)
     # Where labels are so soft that no groups would add up to the mass, no class goes beyond twice its own.
     wanted = torch.minimum(wanted.clamp(min=0), 2 * mass).clamp(min=1e-6)
