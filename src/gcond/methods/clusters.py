@@ -28,7 +28,7 @@ from gcond.matching.probe import Probe
 from gcond.methods.method import Method
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName, candidates, teach
-from gcond.training.metrics import standard_error
+from gcond.training.metrics import measured_once, standard_error
 
 MASS_ROUNDS = 50
 """Of making the classes' shares of the labels even; it converges in a few."""
@@ -94,8 +94,8 @@ class Clusters(Method):
     """``soft``: shares of every class; ``hard``: the likeliest."""
     weight: Literal["auto", "alike", "labelled"] = "auto"
     """``alike``: every node counts the same in the mean of its group. ``labelled``: the labelled nodes together
-    count as much as all others, because their labels are known. ``auto`` takes that where validation is clearly for
-    it."""
+    count as much as all others, because their labels are known. ``auto`` takes that where clusters of nodes that count
+    alike teach less than the teacher knows, and validation is clearly for it."""
     spread: Literal["auto", "means", "nodes"] = "auto"
     """``means`` leaves X' as the means are; ``nodes`` stretches it about its mean until it is spread as the nodes that
     it stands for. ``auto`` takes that where validation is clearly for it."""
@@ -125,7 +125,8 @@ class Clusters(Method):
 
         They are tried at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
         graph have the same. The simpler one stays where the other is not better by half a standard error of the
-        validation accuracy, and where there are no validation nodes.
+        validation accuracy, and where there are no validation nodes. That labelled nodes count for more is only tried
+        where clusters teach less than the teacher knows: elsewhere its labels are as good as known ones.
         """
         names = candidates(self.teacher, task.train, task.val)
         settled = self
@@ -143,10 +144,12 @@ class Clusters(Method):
                 chosen = name
         best = tried.get(f"teacher={chosen}")
         for setting, simple, other in CHOICES if len(task.val.nodes) else ():
-            if getattr(self, setting) != "auto" or (setting == "weight" and not _unlabelled(task)):
+            if getattr(self, setting) != "auto":
                 continue
             if best is None:
                 tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
+            if setting == "weight" and not (_unlabelled(task) and best < self.known(task, taught[chosen])):
+                continue
             changed = replace(settled, **{setting: other})
             tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
             if reached > best + self.margin(best, task, scored):
@@ -160,6 +163,10 @@ class Clusters(Method):
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
         few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught, smooth)
         return Probe(task.val, task.num_classes, task.seed, self.metric).accuracy(few.view().to(task.train.y.device))
+
+    def known(self, task: Task, taught: Taught) -> float:
+        """What the teacher itself knows of the validation nodes, by the same measure."""
+        return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric)
 
     def margin(self, reached: float, task: Task, scored: int) -> float:
         """Half a standard error of what was ``reached`` on so many of the validation nodes."""
