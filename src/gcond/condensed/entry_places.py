@@ -3,8 +3,8 @@
 The matrix is read row after row, so that its m entries lie at increasing places below U, rows times columns. Where they
 lie far apart, each place is split (Elias 1974, Fano 1971): its lowest :math:`l = ⌊\\log_2 (U / m)⌋` bits are written
 out, and for the rest, ``high``, the i-th entry sets bit ``high + i``. That takes about :math:`l + 2` bits an entry,
-half a bit more than any way could do without knowing more. Where they lie close, there is one bit for each place instead.
-The smaller of the two is written; bits fill bytes from the highest.
+half a bit more than any way could do without knowing more. Where they lie close, there is one bit for each place
+instead. The smaller of the two is written; bits fill bytes from the highest.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ class Clusters(Method):
       the class.
     - **Shares of the classes as in the training labels**: a model with little freedom (SGC under weight decay) learns
       little more than these shares where they are uneven, so they are what it would meet on the whole graph. Groups per
-      class are chosen so that the columns of Y' add up to that, and what is left by rounding is evened out in Y'.
+      class are chosen so that the columns of Y' add up to that, and what is left by rounding is evened out in Y'. Where
+      balanced accuracy is asked for, all classes have the same.
     - **The spread of nodes**, where it helps: a mean of many nodes is nearer to the middle than any of them, and models
       do not get far on features that lie too close together. X' can be stretched about its mean until its variance is
       that of the nodes.
@@ -164,6 +165,13 @@ class Clusters(Method):
         few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught, smooth)
         return Probe(task.val, task.num_classes, task.seed, self.metric).accuracy(few.view().to(task.train.y.device))
 
+    def shares(self, task: Task) -> Tensor:
+        """The classes' shares of the labels: as in the training labels, or equal where each is to count the same."""
+        population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
+        if self.metric == "balanced-accuracy":
+            population = (population > 0).double()
+        return population / population.sum()
+
     def known(self, task: Task, taught: Taught) -> float:
         """What the teacher itself knows of the validation nodes, by the same measure."""
         return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric)
@@ -175,8 +183,7 @@ class Clusters(Method):
     def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
         nodes = int(task.quota.sum())
-        shares = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
-        mass = label_mass(nodes, shares / shares.sum())
+        mass = label_mass(nodes, self.shares(task))
         predicted = taught.classes.cpu()
         labels = taught.labels.cpu() if isinstance(taught.labels, Tensor) else taught.labels
         if self.labels == "hard":
