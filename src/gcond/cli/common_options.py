@@ -52,7 +52,7 @@ class Common:
     """The options of every command."""
 
     json: Annotated[bool, flag("Print one JSON object on stdout and nothing else there.", group=_GROUP)] = False
-    quiet: Annotated[bool, flag("No notes and no progress on stderr.", alias="-q", group=_GROUP)] = False
+    quiet: Annotated[bool, flag("No notes and no progress on stderr, only warnings.", alias="-q", group=_GROUP)] = False
     device: Annotated[str, Parameter(help="Where to compute: auto, cpu or cuda:0.", group=_GROUP)] = "auto"
     threads: Annotated[
         int | None,
@@ -106,9 +106,12 @@ class Common:
         directed: bool = False,
         features: FeatureChoice | None = None,
         memory: str | None = None,
-    ) -> tuple[SourceGraph, bool]:
-        """The graph ``source`` as ``small`` was made from it, and whether it is that very graph; if not, it is said."""
-        from gcond.condensed.origin import load_origin, transform_difference
+    ) -> tuple[SourceGraph, bool | None]:
+        """The graph ``source`` as ``small`` was made from it, and whether it is that very graph; if not, it is said.
+
+        ``None`` is for a graph of which that is not known.
+        """
+        from gcond.condensed.origin import load_origin, same_source, source_difference
 
         made = small.provenance
         graph = load_origin(
@@ -123,13 +126,9 @@ class Common:
         say_notes(graph, voice)
         for note in small.notes:
             voice.note(f"the condensed graph: {note}")
-        same = made is not None and made.source.get("sha256") == graph.sha256
-        if made is not None and not same:
-            voice.warn(
-                f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
-                + (transform_difference(made, graph) or "its tensors, its split or its setting differ")
-            )
-        return graph, same
+        if said := source_difference(made, graph):
+            voice.warn(said)
+        return graph, same_source(made, graph)
 
 
 def say_notes(graph: SourceGraph, voice: Voice) -> None:

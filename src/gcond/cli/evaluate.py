@@ -98,6 +98,7 @@ def command(
     advice = advice_for(recipe, condensed, small)
     if advice is not None:
         networks = [advice.model(name, shape) for name in names]
+    same = None
     if small is None:
         source = load_whole(
             common, str(whole), voice, advice, setting=setting, directed=directed, features=features, memory=memory
@@ -137,6 +138,7 @@ def command(
         {
             "source": source.name,
             "condensed": str(condensed) if condensed is not None else None,
+            "same_source": same,
             "method": method,
             **({"notes": list(small.notes)} if small is not None and small.notes else {}),
             "nodes": (source if small is None else small).num_nodes,
@@ -271,13 +273,13 @@ def _load_condensed(path: Path) -> CondensedGraph:
     return CondensedGraph.load(path)
 
 
-def _can_record(small: CondensedGraph, same: bool, voice: Voice) -> bool:
+def _can_record(small: CondensedGraph, same: bool | None, voice: Voice) -> bool:
     """A file keeps scores on the very graph that it was made from: others could be taken for them."""
     if small.provenance is None:
         voice.note("the condensed file does not say what it was made from, so the scores are not recorded in it")
     elif not same:
         voice.note("the scores are not recorded in the condensed file, because they are on another graph")
-    return same
+    return bool(same)
 
 
 def _record(path: Path, scored: CondensedGraph, scores: Sequence[Score], voice: Voice) -> None:

@@ -21,7 +21,7 @@ _BAR_WIDTH = 16
 
 @dataclass(frozen=True)
 class Voice:
-    """The way a command speaks: ``json`` keeps stdout for one object, ``quiet`` keeps stderr for errors."""
+    """The way a command speaks: ``json`` keeps stdout for one object, ``quiet`` stderr for errors and warnings."""
 
     json: bool = False
     quiet: bool = False
@@ -41,9 +41,8 @@ class Voice:
             print(f"note: {text}", file=sys.stderr)
 
     def warn(self, text: str) -> None:
-        """Like :meth:`note`, for what may make a result wrong."""
-        if not self.quiet:
-            print(f"warning: {text}", file=sys.stderr)
+        """A line on stderr on what may make a result wrong, said to the quiet as well."""
+        print(f"warning: {text}", file=sys.stderr)
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Tick]:
