@@ -363,6 +363,28 @@ def source_empty(w):
     return ["condense", w.file("graph.safetensors", b""), "--nodes", 6]
 
 
+def flipped(w: Workspace, file, place: int):
+    """A copy with one bit changed, among the tensors."""
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    return w.file(f"flipped-{file.name}", bytes(content))
+
+
+@refused("is damaged", "does not hold what gcond wrote")
+def condensed_with_a_flipped_bit(w):
+    return ["inspect", flipped(w, w.small, -100)]
+
+
+@refused("is damaged", "does not hold what gcond wrote")
+def evaluation_of_a_flipped_bit(w):
+    return ["evaluate", flipped(w, w.small, -9), "--on", w.source]
+
+
+@refused("is damaged", "does not hold what gcond wrote")
+def source_with_a_flipped_bit(w):
+    return ["condense", flipped(w, w.source, -500), "--nodes", 6]
+
+
 @refused("notes.txt")
 def source_of_an_unknown_kind(w):
     return ["condense", w.file("notes.txt", "hello"), "--nodes", 6]

@@ -67,6 +67,31 @@ def test_what_is_not_json_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_every_flipped_bit_is_refused_or_makes_no_difference(written, tmp_path):
+    """None goes unnoticed; in a JSON escape letters may be small or capital, and the digest may lose its own name."""
+    whole, place = written.read_bytes(), tmp_path / "flipped"
+    noticed = 0
+    for at in range(len(whole)):
+        for bit in range(8):
+            place.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
+            try:
+                tensors, metadata = read_tensors(place)
+            except GcondError:
+                noticed += 1
+                continue
+            assert {key: metadata.get(key) for key in METADATA} == METADATA
+            assert fingerprint(tensors) == fingerprint(TENSORS)
+    assert noticed > 0.95 * 8 * len(whole)
+
+
+def test_a_file_without_a_digest_is_of_an_earlier_version(tmp_path):
+    path = rewrite(tmp_path / "old", {"gcond": json.dumps(METADATA)})
+    assert read_tensors(path)[1] == METADATA
+    path = rewrite(tmp_path / "new", {"gcond": json.dumps(METADATA | {"digest": "0" * 64})})
+    with pytest.raises(GcondError, match="is damaged: it does not hold what gcond wrote"):
+        read_tensors(path)
+
+
 def test_every_truncation_is_refused(written, tmp_path):
     whole = written.read_bytes()
     short = tmp_path / "short"

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -25,9 +25,13 @@ class Voice:
 
     json: bool = False
     quiet: bool = False
+    _held: list[str] = field(default_factory=list)
 
     def result(self, payload: dict[str, Any], *shown: RenderableType) -> None:
         """The outcome: one JSON object, or the tables and lines ``shown`` to people."""
+        for text in self._held:
+            print(f"warning: {text}", file=sys.stderr)
+        self._held.clear()
         if self.json:
             print(json.dumps(payload, allow_nan=False))
             return
@@ -41,8 +45,11 @@ class Voice:
             print(f"note: {text}", file=sys.stderr)
 
     def warn(self, text: str) -> None:
-        """A line on stderr on what may make a result wrong, said to the quiet as well."""
-        print(f"warning: {text}", file=sys.stderr)
+        """A line on stderr on what may make a result wrong; when quiet it comes with the result, if there is one."""
+        if self.quiet:
+            self._held.append(text)
+        else:
+            print(f"warning: {text}", file=sys.stderr)
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Tick]:
