@@ -20,6 +20,7 @@ from gcond.evaluation.evaluate import Score, evaluate
 from gcond.graph.inputs import Inputs
 from gcond.graph.source_graph import SourceGraph
 from gcond.methods.condense import condense
+from gcond.methods.random import Random
 from gcond.models.gcn import GCN
 from gcond.models.sgc import SGC
 from gcond.training.recipe import Recipe
@@ -595,3 +596,25 @@ def test_metrics_that_are_none_are_refused(gcond, workspace, words, message):
     assert done.code == 2
     assert message in done.err
     assert not list(workspace.folder.glob("*comparison*"))
+
+
+def test_of_two_commands_that_would_make_one_file_the_second_is_refused(workspace, gcond, monkeypatch):
+    """The second is started in the midst of the first, whose file is then there whole, and its own."""
+    words = ("condense", workspace.source, "--nodes", 6, "--method", "random", "-o", "out/new.safetensors", "--seed")
+    second = []
+
+    def meanwhile(*args, **options):
+        if not second:
+            second.append(gcond(*words, 2, *(["--force"] if forced else [])))
+        return made(*args, **options)
+
+    made = Random.condense
+    for forced in (False, True):
+        second.clear()
+        monkeypatch.setattr(Random, "condense", meanwhile)
+        assert gcond(*words, 1, *(["--force"] if forced else [])).code == 0
+        assert second[0].code == 2
+        assert "another gcond is at work on 'out/new.safetensors'" in second[0].err
+        assert CondensedGraph.load("out/new.safetensors").provenance.seed == 1
+        assert [path.name for path in workspace.out.iterdir()] == ["new.safetensors"]
+    assert gcond(*words, 2, "--force").code == 0

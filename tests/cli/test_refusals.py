@@ -580,7 +580,7 @@ def output_folder_is_a_file(w):
     return ["condense", w.source, "--nodes", 6, "-o", w.source / "small.safetensors"]
 
 
-@refused("cannot write '/proc/small.safetensors'")
+@refused("cannot write '/proc/small.safetensors': no file can be made in the folder '/proc'")
 def output_folder_not_writable(w):
     return ["condense", w.source, "--nodes", 6, "-o", "/proc/small.safetensors"]
 
@@ -610,6 +610,28 @@ def output_of_the_default_name_exists(w):
 @refused("is the source itself")
 def output_is_the_source(w):
     return ["condense", w.source, "--nodes", 6, "-o", w.source, "--force"]
+
+
+@refused("link.safetensors' is a link to", "small.safetensors': give the name of the file itself")
+def output_is_a_link(w):
+    (w.out / "link.safetensors").symlink_to(w.small)
+    return ["condense", w.source, "--nodes", 6, "-o", w.out / "link.safetensors", "--force"]
+
+
+@refused("is a link to", "nothing.safetensors': give the name of the file itself")
+def output_is_a_link_to_nothing_yet(w):
+    (w.out / "link.safetensors").symlink_to("nothing.safetensors")
+    return ["train", w.small, "--on", w.source, "-o", w.out / "link.safetensors"]
+
+
+@refused("exists already", "--force")
+def page_exists(w):
+    return ["report", w.small, "-o", w.file("keep.html", "precious")]
+
+
+@refused("exists already", "--force")
+def figure_exists(w):
+    return ["plot", w.small, "--kind", "graph", "-o", w.file("keep.svg", "precious")]
 
 
 @refused("the folder", "does not exist")

@@ -33,7 +33,7 @@ from gcond.cli import (
     train,
     tune,
 )
-from gcond.cli.common_options import BEGAN, TYPED
+from gcond.cli.common_options import BEGAN, RESERVED, TYPED, Reservations
 from gcond.cli.output import fail
 from gcond.cli.translation import in_options
 from gcond.cli.usage_errors import sentence
@@ -89,7 +89,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     TYPED.set(words)
     BEGAN.set(process_began() if argv is None else time.monotonic())
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), Reservations() as names:
+            RESERVED.set(names)
             warnings.simplefilter("ignore", GcondWarning)  # commands have said it
             app(words)
         sys.stdout.flush()

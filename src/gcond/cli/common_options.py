@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,11 +190,37 @@ def can_draw(voice: Voice) -> bool:
     return True
 
 
-def check_new_file(out: Path, source: str, force: bool) -> None:
-    """Refuse a place that cannot be written to, and a file that stands there already, before any work."""
-    from gcond.runtime.files import check_writable
+class Reservations(ExitStack):
+    """The names of new files that are this command's until it ends."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: set[Path] = set()
+
+    def take(self, out: Path) -> None:
+        """Reserve ``out``, unless that is done."""
+        from gcond.runtime.files import reserved
+
+        if out not in self._names:
+            self.enter_context(reserved(out))
+            self._names.add(out)
+
+
+RESERVED: ContextVar[Reservations | None] = ContextVar("RESERVED", default=None)
+"""Of the command line that is being run."""
+
+
+def check_new_file(out: Path, source: str, force: bool) -> None:
+    """Refuse a place that cannot be written to, and a file that stands there already, before any work.
+
+    The name is this command's until it ends: of two that would make the same file at once the second is refused.
+    """
+    from gcond.runtime.files import check_writable, refuse_link
+
+    refuse_link(out)
     check_writable(out)
+    if (names := RESERVED.get()) is not None:
+        names.take(out)
     if not out.exists():
         return
     if Path(source).exists() and out.samefile(source):
