@@ -26,6 +26,7 @@ from gcond.graph.statistics import LIGHTEST_EDGE, Statistics, density, edge_homo
 from gcond.linalg.sparse import Identity
 from gcond.runtime import notebook
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, plain_names, read_tensors, write_tensors
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -119,7 +120,7 @@ class CondensedGraph:
         """Dense A' [n, n] (row = target), or the identity where there is no structure."""
         if self.num_edges == 0:
             return Identity()
-        dense = torch.zeros(self.num_nodes, self.num_nodes)
+        dense = torch.zeros(self.num_nodes, self.num_nodes, dtype=torch.float32)
         dense[self.edge_index[1], self.edge_index[0]] = self.edge_weight
         return dense
 
@@ -128,6 +129,7 @@ class CondensedGraph:
         everyone = torch.arange(self.num_nodes)
         return LabelledView(Inputs(compact(self.x), self.adjacency(), loops=True), everyone, self.y, everyone)
 
+    @with_usual_torch
     def to_pyg(self) -> Data:
         """A PyG ``Data`` for stock models, in which every node is a training node.
 
@@ -150,6 +152,7 @@ class CondensedGraph:
         )
 
     @classmethod
+    @with_usual_torch
     def from_pyg(cls, data: Data, provenance: Provenance | None = None) -> CondensedGraph:
         """The reverse of :meth:`to_pyg`; self-loops are dropped."""
         if data.get("x") is None or data.get("y") is None:
@@ -239,6 +242,7 @@ class CondensedGraph:
         write_tensors(path, self.packed, metadata)
 
     @classmethod
+    @with_usual_torch
     def load(cls, path: str | Path) -> CondensedGraph:
         """Read what :meth:`save` wrote; a damaged file is refused with its reason.
 

@@ -19,6 +19,7 @@ from gcond.graph import Setting
 from gcond.graph.feature_kinds import CHOICES, FeatureChoice
 from gcond.graph.learning_setting import SETTINGS
 from gcond.runtime.memory import held_bytes, parse_bytes
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -33,6 +34,7 @@ FORMS = (
 )
 
 
+@with_usual_torch
 def load(
     source: str | Path | SourceGraph | Data,
     *,

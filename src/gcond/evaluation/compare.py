@@ -28,6 +28,7 @@ from gcond.results import WHOLE, Comparison, Line, RunFolder, SourceSummary, Tri
 from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick
 from gcond.runtime.threads import check_threads
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe
 from gcond.training.metrics import Confusion, deviation, over_runs, value
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 SIGNIFICANCE = 0.05
 
 
+@with_usual_torch
 def compare(
     source: SourceGraph | Data | str | Path,
     *,

@@ -27,6 +27,7 @@ from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick
 from gcond.runtime.tensor_file import read_metadata_kind
 from gcond.runtime.threads import check_threads
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe, recipe_for
 from gcond.training.metrics import deviation, over_runs
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gcond.graph.features import FeatureTransform
 
 
+@with_usual_torch
 def evaluate(
     graph: CondensedGraph | SourceGraph | str | Path,
     *,

@@ -31,6 +31,7 @@ from gcond.results import RecipeSearch, RunFolder, Trial, TriedRecipe
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine
 from gcond.runtime.progress_tick import Tick
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe, recipe_for
 from gcond.training.metrics import deviation
 
@@ -102,6 +103,7 @@ def usual_grid(start: Training) -> dict[str, list[Any]]:
     }
 
 
+@with_usual_torch
 def recommend(
     graphs: CondensedGraph | str | Path | Iterable[CondensedGraph | str | Path],
     *,

@@ -24,6 +24,7 @@ from gcond.runtime.device import choose_device
 from gcond.runtime.progress_tick import Tick, ignore
 from gcond.runtime.tensor_file import read_metadata_kind
 from gcond.runtime.threads import check_threads
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe, accuracy, fit
 from gcond.training.model_record import ModelRecord, TrainedOn
 from gcond.training.trained_model import WHOLE, TrainedModel, structure_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from gcond.graph.features import FeatureTransform
 
 
+@with_usual_torch
 def train(
     graph: CondensedGraph | SourceGraph | str | Path,
     *,

@@ -23,6 +23,7 @@ from gcond.linalg.tall import RowFile
 from gcond.runtime.files import atomic_path, check_writable
 from gcond.runtime.memory import SAFE_SHARE, available_bytes, hand_back, held_bytes, parse_bytes
 from gcond.runtime.threads import SPARSE, check_threads, threads_for
+from gcond.runtime.torch_settings import with_usual_torch
 
 Features: TypeAlias = Tensor | SparseMatrix | np.ndarray
 
@@ -35,6 +36,7 @@ VECTOR = 16
 
 
 @torch.no_grad()
+@with_usual_torch
 def propagate(
     graph: SourceGraph | SparseMatrix,
     x: Features | None = None,

@@ -24,6 +24,7 @@ from gcond.graph.structural_features import structural_features
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.runtime import notebook
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -65,6 +66,7 @@ class SourceGraph:
     """The names that the nodes have in the person's own table, if any: no part of the fingerprint."""
 
     @classmethod
+    @with_usual_torch
     def build(
         cls,
         *,
@@ -125,6 +127,7 @@ class SourceGraph:
         )
 
     @classmethod
+    @with_usual_torch
     def from_pyg(cls, data: Data, *, name: str = "data", **options: Any) -> SourceGraph:
         """Read a PyG ``Data`` with ``edge_index``, ``y``, the three masks and, as a rule, ``x``; it is left untouched.
 
@@ -140,6 +143,7 @@ class SourceGraph:
             name=name, x=data.get("x"), edge_index=data.edge_index, edge_weight=weight, y=data.y, **parts, **options
         )
 
+    @with_usual_torch
     def to_pyg(self) -> Data:
         """A PyG ``Data`` with dense features, both directions of every edge, the masks and the names of the classes."""
         from torch_geometric.data import Data
@@ -303,6 +307,7 @@ class SourceGraph:
         write_tensors(path, self._tensors() | (self.ids.tensors() if self.ids is not None else {}), metadata)
 
     @classmethod
+    @with_usual_torch
     def load(cls, path: str | Path, *, labelled: bool = True) -> SourceGraph:
         """Read what :meth:`save` wrote, validating it as any other input; ``labelled`` as for :meth:`build`."""
         tensors, metadata = read_tensors(path)

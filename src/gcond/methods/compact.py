@@ -26,6 +26,7 @@ from gcond.runtime.device import choose_device
 from gcond.runtime.progress_tick import Tick, ignore
 from gcond.runtime.stopwatch import Stopwatch
 from gcond.runtime.threads import threads_for
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe, fit
 from gcond.training.largest_product import largest_product
 
@@ -54,6 +55,7 @@ below it is taken instead, if it costs at most :data:`DEARER` times the toleranc
 DEARER = 1.5
 
 
+@with_usual_torch
 def compact(
     condensed: CondensedGraph | str | Path,
     *,

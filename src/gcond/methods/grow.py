@@ -31,6 +31,7 @@ from gcond.methods.gcond import GCond
 from gcond.methods.gradient_matching import GradientMatching
 from gcond.runtime.device import choose_device
 from gcond.runtime.threads import check_threads, threads_for
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -43,6 +44,7 @@ START: Init = "sample"
 """Start of new nodes if the method would have tried several starts: beside good nodes, any will do."""
 
 
+@with_usual_torch
 def grow(
     condensed: CondensedGraph | str | Path,
     *,
