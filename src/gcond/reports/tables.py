@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from gcond.runtime.plain_text import printable
+
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
@@ -49,16 +51,18 @@ class Table:
         table = RichTable(
             box=SIMPLE,
             show_header=any(self.columns),
-            title=Text(self.title) if self.title else None,
+            title=Text(printable(self.title)) if self.title else None,
             title_justify="left",
             padding=(0, 0) if self.tight else (0, 1),
         )
         for place, heading in enumerate(self.columns):
             number = place not in self.words
             # The first column says what a row is about: others make room for it.
-            table.add_column(Text(heading), justify="right" if number else "left", no_wrap=number or place == 0)
+            table.add_column(
+                Text(printable(heading)), justify="right" if number else "left", no_wrap=number or place == 0
+            )
         for row in self.rows:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(printable(cell)) for cell in row))
         return table
 
     def markdown(self) -> str:
