@@ -25,6 +25,7 @@ from gcond.methods import resolve as resolve_methods
 from gcond.models import Model
 from gcond.models import resolve as resolve_models
 from gcond.results import WHOLE, Comparison, Line, RunFolder, SourceSummary, Trial
+from gcond.results.comparison import ENOUGH_SEEDS, Mark
 from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick
 from gcond.runtime.threads import check_threads
@@ -206,6 +207,14 @@ def paired_p_value(first: Sequence[float], second: Sequence[float]) -> float | N
     return found if math.isfinite(found) else 0.0  # always the same difference: no chance in it
 
 
+def not_distinguishable(first: Sequence[float], second: Sequence[float]) -> bool:
+    """Whether a test over these pairs had a chance to find a difference, and found none; or there is none."""
+    if len(first) < ENOUGH_SEEDS:
+        return list(first) == list(second)
+    p = paired_p_value(first, second)
+    return p is not None and p >= SIGNIFICANCE
+
+
 def _whole_line(source: SourceGraph, model: Model, measured: _Measured) -> Line | None:
     """The model on the graph that the others stand for; ``None`` where it could not be trained there."""
     if not measured.tests:
@@ -250,11 +259,12 @@ def _budget_lines(
     best = max(lines.values(), key=lambda line: line.value(metric) or 0.0).method
     for name, line in lines.items():
         common = sorted(by_seed[best].keys() & by_seed[name].keys())
-        p = paired_p_value([by_seed[best][seed] for seed in common], [by_seed[name][seed] for seed in common])
+        pair = [by_seed[best][seed] for seed in common], [by_seed[name][seed] for seed in common]
         if name == best:
             lines[name] = replace(line, mark="best")
         else:
-            lines[name] = replace(line, p_value=p, mark="tied" if p is not None and p >= SIGNIFICANCE else "")
+            mark: Mark = "tied" if not_distinguishable(*pair) else ""
+            lines[name] = replace(line, p_value=paired_p_value(*pair), mark=mark)
     return list(lines.values())
 
 
