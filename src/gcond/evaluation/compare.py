@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -16,10 +16,12 @@ from gcond.config.metric import Metric
 from gcond.data import load
 from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
+from gcond.evaluation.comparison_time import ComparisonTime, comparison_time
 from gcond.evaluation.evaluate import asked_recipe, check_fit, check_one_number_of_threads
 from gcond.graph import SourceGraph, budget_for
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.jobs import ORIGINAL, Condensation, Runner, TrainingJob, training_seeds
+from gcond.jobs.training_job import TrainingGround
 from gcond.methods import Method
 from gcond.methods import resolve as resolve_methods
 from gcond.models import Model
@@ -60,6 +62,7 @@ def compare(
     device: str = "auto",
     threads: int | None = None,
     command: str = "",
+    on_estimate: Callable[[ComparisonTime], None] | None = None,
     on_progress: Tick | None = None,
     **training: Any,
 ) -> Comparison:
@@ -74,7 +77,8 @@ def compare(
 
     All of it is kept in the run folder ``folder``: what is there already is not done again. ``engine`` does the work
     (:func:`gcond.open_engine`), by default the cores of this machine, whose jobs share ``threads`` CPU threads or
-    take as many as their work deserves.
+    take as many as their work deserves. ``on_estimate`` is told, before any of it, how much is left to do and how long
+    that will take at most, which is measured first.
     """
     check_one_number_of_threads(engine, threads)
     seeds = settings.whole_number(seeds, "seeds", least=1)
@@ -97,6 +101,11 @@ def compare(
     lines: list[Line] = []
     with nullcontext(engine) if engine else LocalEngine(threads=check_threads(threads)) as workers:
         runner = Runner(source, kept, workers, device=device, on_progress=on_progress)
+        if on_estimate is not None and not workers.idle:
+            ground = TrainingGround(source, device, workers.threads_per_job)
+            shared = getattr(workers, "workers", None) or 1
+            with suppress(GcondError):  # what cannot be trained is told by the comparison
+                on_estimate(comparison_time(grid, networks, runs, kept=kept, ground=ground, workers=shared))
         made = runner.condense(grid)
         for model, own_recipe in networks:
             measured = _measure(runner, model, own_recipe, made, runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -167,6 +168,15 @@ def seconds(duration: float) -> str:
     if duration < 120:
         return f"{duration:.2f} s" if duration < 10 else f"{duration:.1f} s"
     return f"{int(duration // 60)} min {int(duration % 60)} s"
+
+
+def rough_time(duration: float) -> str:
+    """``8 seconds``, ``12 minutes`` or ``3.5 hours``: rounded up, for what is only estimated."""
+    if duration < 90:
+        return count(max(1, math.ceil(duration)), "second")
+    if duration < 5400:
+        return count(math.ceil(duration / 60), "minute")
+    return f"{math.ceil(duration / 360) / 10:,.1f} hours"
 
 
 def _whole(number: float) -> str:
