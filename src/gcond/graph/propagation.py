@@ -35,8 +35,8 @@ PIECE = 4 * 2**20
 VECTOR = 16
 
 
-@torch.no_grad()
 @with_usual_torch
+@torch.no_grad()
 def propagate(
     graph: SourceGraph | SparseMatrix,
     x: Features | None = None,

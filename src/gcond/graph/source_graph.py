@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gcond.errors import GcondError
 from gcond.graph import validation as checks
+from gcond.graph.doubts import doubts
 from gcond.graph.features import FeatureTransform, compact
 from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
@@ -120,21 +121,24 @@ class SourceGraph:
             directed=directed,
             class_names=tuple(class_names),
             transform=transform or FeatureTransform(),
-            notes=(*notes, *repairs),
+            notes=tuple(dict.fromkeys((*notes, *repairs, *doubts(x, classes if labelled else 0)))),
             listed_edges=listed_edges,
             ids=NodeIds.of(ids, n) if ids is not None else None,
             **masks,
         )
 
     @classmethod
-    @with_usual_torch
     def from_pyg(cls, data: Data, *, name: str = "data", **options: Any) -> SourceGraph:
         """Read a PyG ``Data`` with ``edge_index``, ``y``, the three masks and, as a rule, ``x``; it is left untouched.
 
         ``options`` are those of :meth:`build`, such as ``setting`` and ``directed``.
         """
-        if missing := [key for key in ("edge_index", "y", *MASKS) if data.get(key) is None]:
-            raise GcondError(f"the PyG Data has no {', '.join(missing)}: it needs edge_index, y and the three masks")
+        for keys, right in (
+            (("edge_index", "y"), "it needs edge_index and y, a class id for every node, and can do without all else"),
+            (MASKS, "give all three masks, or none to gcond.load"),
+        ):
+            if missing := [key for key in keys if data.get(key) is None]:
+                raise GcondError(f"the PyG Data has no {', '.join(missing)}: {right}")
         parts = {part: data[f"{part}_mask"] for part in PARTS}
         weight = data.get("edge_weight")
         if names := data.get("class_names"):
@@ -143,7 +147,6 @@ class SourceGraph:
             name=name, x=data.get("x"), edge_index=data.edge_index, edge_weight=weight, y=data.y, **parts, **options
         )
 
-    @with_usual_torch
     def to_pyg(self) -> Data:
         """A PyG ``Data`` with dense features, both directions of every edge, the masks and the names of the classes."""
         from torch_geometric.data import Data
