@@ -28,6 +28,7 @@ from gcond.linalg.sparse import Adjacency, Identity, SparseMatrix
 from gcond.runtime import notebook
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, plain_names, read_tensors, write_tensors
 from gcond.runtime.threads import SPARSE
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -132,7 +133,7 @@ class CondensedGraph:
             return Identity()
         if self.num_nodes > MOST_DENSE and SPARSE * self.num_edges < self.num_nodes**2:
             return SparseMatrix.from_edges(self.edge_index, self.edge_weight, self.num_nodes)
-        dense = torch.zeros(self.num_nodes, self.num_nodes)
+        dense = torch.zeros(self.num_nodes, self.num_nodes, dtype=torch.float32)
         dense[self.edge_index[1], self.edge_index[0]] = self.edge_weight
         return dense
 
@@ -141,6 +142,7 @@ class CondensedGraph:
         everyone = torch.arange(self.num_nodes)
         return LabelledView(Inputs(compact(self.x), self.adjacency(), loops=True), everyone, self.y, everyone)
 
+    @with_usual_torch
     def to_pyg(self) -> Data:
         """A PyG ``Data`` for stock models, in which every node is a training node.
 
@@ -163,6 +165,7 @@ class CondensedGraph:
         )
 
     @classmethod
+    @with_usual_torch
     def from_pyg(cls, data: Data, provenance: Provenance | None = None) -> CondensedGraph:
         """The reverse of :meth:`to_pyg`; self-loops are dropped."""
         if data.get("x") is None or data.get("y") is None:
@@ -253,6 +256,7 @@ class CondensedGraph:
         write_tensors(path, self.packed | {f"{SOURCE_PREFIX}{name}": each for name, each in digests.items()}, metadata)
 
     @classmethod
+    @with_usual_torch
     def load(cls, path: str | Path) -> CondensedGraph:
         """Read what :meth:`save` wrote; a damaged file is refused with its reason.
 

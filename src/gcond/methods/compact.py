@@ -12,11 +12,11 @@ import torch
 
 from gcond.condensed import Compaction, CondensedGraph
 from gcond.condensed.compaction import Bits
-from gcond.condensed.origin import load_origin
+from gcond.condensed.origin import load_origin, source_difference
 from gcond.condensed.provenance import CompactionRecord, Cost, TriedCut
 from gcond.config import settings
 from gcond.config.metric import Metric
-from gcond.errors import DivergedError, GcondError
+from gcond.errors import DivergedError, GcondError, warn
 from gcond.graph import Budget, LabelledView, SourceGraph
 from gcond.matching.callback import Callback
 from gcond.methods.gradient_matching import GradientMatching
@@ -26,6 +26,7 @@ from gcond.runtime.device import choose_device
 from gcond.runtime.progress_tick import Tick, ignore
 from gcond.runtime.stopwatch import Stopwatch
 from gcond.runtime.threads import threads_for
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe, fit
 from gcond.training.largest_product import largest_product
 
@@ -59,6 +60,7 @@ below it is taken instead, if it costs at most :data:`DEARER` times the toleranc
 DEARER = 1.5
 
 
+@with_usual_torch
 def compact(
     condensed: CondensedGraph | str | Path,
     *,
@@ -95,6 +97,8 @@ def compact(
             "how much can be cut is judged on the source graph: give on=SOURCE, or say it yourself, as entries=100 does"
         )
     graph = load_origin(small.provenance, on)
+    if said := source_difference(small.provenance, graph):
+        warn(said)
     choice = choose(small, graph, seed, choose_device(device), tolerance=tolerance, on_progress=on_progress)
     return _finish(small, choice, keep_structure=keep_structure)
 

@@ -27,6 +27,7 @@ from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.callback import Callback
 from gcond.runtime.memory import peak_rss_mb
 from gcond.runtime.threads import threads_for
+from gcond.runtime.torch_settings import with_usual_torch
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Method(ABC):
         """
         return 0
 
+    @with_usual_torch
     def condense(
         self,
         graph: SourceGraph,
