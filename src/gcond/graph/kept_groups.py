@@ -51,8 +51,11 @@ class KeptGroups(SpreadFeatures):
         assert isinstance(points, Tensor)
         return cls(inputs, hops, points.cpu(), before=before, classes_before=classes_before)
 
-    def groups(self, classes: Tensor, quota: Tensor, seed: int) -> Tensor:
-        """The group of every node, in order of class, those that go on before new ones: int64 [N]."""
+    def groups(self, classes: Tensor, quota: Tensor, seed: int, weights: Tensor | None = None) -> Tensor:
+        """The group of every node, in order of class, those that go on before new ones: int64 [N].
+
+        Groups that are to be equally heavy by ``weights`` [N] are made anew, and go on by what they have in common.
+        """
         assert isinstance(self.points, Tensor)
         stream = generator(seed, "groups")
         group = torch.empty_like(classes)
@@ -61,22 +64,24 @@ class KeptGroups(SpreadFeatures):
             own = (classes == label).nonzero().squeeze(1)
             was = self.before[own]
             was = torch.where((was >= 0) & (self.classes_before[was.clamp(min=0)] == label), was, -1)
-            group[own] = first + regrouped(F.normalize(self.points[own]), was, count, stream)
+            heavy = None if weights is None else weights[own]
+            group[own] = first + regrouped(F.normalize(self.points[own]), was, count, stream, heavy)
             first += count
         return group
 
 
 @torch.no_grad()
-def regrouped(points: Tensor, before: Tensor, count: int, stream: Generator) -> Tensor:
+def regrouped(points: Tensor, before: Tensor, count: int, stream: Generator, weights: Tensor | None = None) -> Tensor:
     """``points`` [m, d], of unit length, in ``count`` groups, at most m, none of them empty: int64 [m].
 
     ``before`` (int64 [m]) is the group that each was in, -1 for none. Where few have none, the largest groups go on, in
     their order; those much larger than the others are cut in two, as long as there is room for more, or give away the
     members that are furthest off. Who has no group then fills up the nearest one with room, and the rest makes new
-    ones. Where many have none, all are cut anew, and new groups have the order of the old ones that they go on from.
+    ones. Where many have none, or ``weights`` [m] are given, all are cut anew, and new groups have the order of the old
+    ones that they go on from.
     """
-    if int((before < 0).sum()) > RENEWED * len(points):
-        return _in_old_order(equal_groups(points, count, stream).group, before, count)
+    if weights is not None or int((before < 0).sum()) > RENEWED * len(points):
+        return _in_old_order(equal_groups(points, count, stream, weights).group, before, count)
     usual = len(points) / count
     group = _largest(before, count)
     kept = int(group.max()) + 1

@@ -21,7 +21,7 @@ from gcond.linalg.random_projection import MOST_ENTRIES
 from gcond.linalg.sparse import Identity
 from gcond.matching.probe import Probe
 from gcond.methods.clusters import Clustered, Clusters, labelled_by
-from gcond.models import MLP, Model
+from gcond.models import MLP
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName
 from gcond.teaching.refresher import teach_again
@@ -41,7 +41,7 @@ class Glance(Probe):
     """A probe for a choice between two: a narrow network for a short time, on the rows of a few validation nodes."""
 
     on_rows: bool | None = True
-    row_model: ClassVar[Model] = MLP(layers=2, hidden=32)
+    row_model: ClassVar[MLP] = MLP(layers=2, hidden=32)
     row_recipe: ClassVar[Recipe] = Recipe(epochs=80, lr=0.03, patience=0, validate_every=8)
 
     @property
@@ -112,16 +112,21 @@ def _with_spread(
     method: Clusters, task: Task, small: CondensedGraph, taught: Taught, smooth: KeptGroups
 ) -> tuple[CondensedGraph, Tensor]:
     """The condensed graph with the spread that is set, or was chosen before, or is now; and its nodes per class."""
+    made = small.provenance
+    assert made is not None
+    if method.weight == "auto":  # what was chosen stays
+        method = replace(method, weight="labelled" if made.choices.get("weight") == "labelled" else "alike")
     means, quota = replace(method, spread="means").gather(task, taught, smooth)
     assert means.cluster is not None
     group, middle = means.cluster[task.train.source_index], means.x.mean(0)
 
     def wide() -> CondensedGraph:
-        return replace(means, x=middle + smooth.stretch(group, means.num_nodes) * (means.x - middle))
+        further = smooth.stretch(group, means.num_nodes, method.weights(task))
+        return replace(means, x=middle + further * (means.x - middle))
 
-    made = small.provenance
-    assert made is not None
-    notes, spread = task.notes.choices, method.spread
+    notes = task.notes.choices
+    spread: str = method.spread
+    notes["weight"] = method.weight
     if spread == "auto":
         spread = "nodes" if made.choices.get("spread") == "nodes" else "means"
         settled = int(made.choices.get("settled_at", made.source["nodes"]))
