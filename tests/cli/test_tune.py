@@ -40,7 +40,7 @@ def test_it_writes_what_the_library_finds(workspace, gcond):
     folder = workspace.folder / "small-tune"
     assert sorted(path.name for path in folder.iterdir()) == ["trials.jsonl", "tune.json", "tune.png"]
     assert (folder / "tune.png").read_bytes().startswith(b"\x89PNG")
-    assert (made.pop("out"), made.pop("saved")) == ("small-tune", False)
+    assert (made.pop("out"), made.pop("saved"), made.pop("same_source")) == ("small-tune", False, True)
     assert made.pop("next").startswith(f"gcond train {workspace.small} --on {workspace.source} --model gcn --set ")
     assert json.loads((folder / "tune.json").read_text()) == made
     expected = library.tune(

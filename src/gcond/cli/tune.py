@@ -116,6 +116,7 @@ def command(
     names = named_models(model, "--model")
     check_trials(trials, tuning_space(names, wanted, held))
     small = _load(condensed, save) if condensed is not None else None
+    same = None
     if condensed is not None and small is not None:
         source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed, features=features)
         if save and not same:
@@ -169,7 +170,13 @@ def command(
     if save and condensed is not None and small is not None and found.recommendation is not None and not work.so_far:
         written = write_recommendation([condensed], [small], found.recommendation, voice)
     following = _next(found, condensed, on, whole, bool(written))
-    payload: dict[str, Any] = {"out": str(out), "saved": bool(written), "next": following, **found.to_json()}
+    payload: dict[str, Any] = {
+        "out": str(out),
+        "same_source": same,
+        "saved": bool(written),
+        "next": following,
+        **found.to_json(),
+    }
     tables = tuning_tables(found, "\n".join(map(str, [out, *written])), following)
     voice.result(payload, *(table.rich() for table in tables if table.rows))
 

@@ -26,6 +26,7 @@ from gcond.runtime.device import choose_device
 from gcond.runtime.progress_tick import Tick, ignore
 from gcond.runtime.tensor_file import read_metadata_kind
 from gcond.runtime.threads import check_threads
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe, accuracy, fit
 from gcond.training.class_scores import class_scores
 from gcond.training.model_record import ModelRecord, TrainedOn
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from gcond.graph.features import FeatureTransform
 
 
+@with_usual_torch
 def train(
     graph: CondensedGraph | SourceGraph | str | Path,
     *,

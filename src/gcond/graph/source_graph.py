@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gcond.errors import GcondError
 from gcond.graph import validation as checks
+from gcond.graph.doubts import doubts
 from gcond.graph.feature_names import check_feature_names
 from gcond.graph.features import FeatureTransform, compact
 from gcond.graph.inputs import Inputs
@@ -25,6 +26,7 @@ from gcond.graph.structural_features import structural_features
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.runtime import notebook
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -68,6 +70,7 @@ class SourceGraph:
     """The columns of the table that the features are, in order, where each is a column of its own; as ``ids``."""
 
     @classmethod
+    @with_usual_torch
     def build(
         cls,
         *,
@@ -122,7 +125,7 @@ class SourceGraph:
             directed=directed,
             class_names=tuple(class_names),
             transform=transform or FeatureTransform(),
-            notes=(*notes, *repairs),
+            notes=tuple(dict.fromkeys((*notes, *repairs, *doubts(x, classes if labelled else 0)))),
             listed_edges=listed_edges,
             ids=NodeIds.of(ids, n) if ids is not None else None,
             feature_names=check_feature_names(feature_names, x.shape[1]),
@@ -135,8 +138,12 @@ class SourceGraph:
 
         ``options`` are those of :meth:`build`, such as ``setting`` and ``directed``.
         """
-        if missing := [key for key in ("edge_index", "y", *MASKS) if data.get(key) is None]:
-            raise GcondError(f"the PyG Data has no {', '.join(missing)}: it needs edge_index, y and the three masks")
+        for keys, right in (
+            (("edge_index", "y"), "it needs edge_index and y, a class id for every node, and can do without all else"),
+            (MASKS, "give all three masks, or none to gcond.load"),
+        ):
+            if missing := [key for key in keys if data.get(key) is None]:
+                raise GcondError(f"the PyG Data has no {', '.join(missing)}: {right}")
         parts = {part: data[f"{part}_mask"] for part in PARTS}
         weight = data.get("edge_weight")
         if names := data.get("class_names"):
@@ -309,6 +316,7 @@ class SourceGraph:
         write_tensors(path, self._tensors() | (self.ids.tensors() if self.ids is not None else {}), metadata)
 
     @classmethod
+    @with_usual_torch
     def load(cls, path: str | Path, *, labelled: bool = True) -> SourceGraph:
         """Read what :meth:`save` wrote, validating it as any other input; ``labelled`` as for :meth:`build`."""
         tensors, metadata = read_tensors(path)

@@ -26,6 +26,7 @@ from gcond.models import Model
 from gcond.models.model import Parameters
 from gcond.runtime import notebook
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, plain_names, read_tensors, write_tensors
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training.model_record import ModelRecord
 from gcond.training.node_scores import computed_on, node_scores
 from gcond.training.predictions import Predictions
@@ -106,6 +107,7 @@ class TrainedModel:
         """A fingerprint of the weights."""
         return fingerprint(self.parameters)
 
+    @with_usual_torch
     def read(
         self,
         graph: SourceGraph | Data | str | Path,
@@ -159,6 +161,7 @@ class TrainedModel:
         raw = graph if graph.transform.kind == "none" else read(features="none")
         return treated(in_order(raw, expected), FeatureTransform.from_json(self.record.transform))
 
+    @with_usual_torch
     def predict(
         self,
         graph: SourceGraph | Data | str | Path,
@@ -191,6 +194,7 @@ class TrainedModel:
             computed_on=computed_on(source),
         )
 
+    @with_usual_torch
     def to_pyg(self) -> torch.nn.Module:
         """A module of stock ``torch_geometric.nn`` layers with these weights and the same scores (extra ``pyg``).
 
@@ -213,6 +217,7 @@ class TrainedModel:
         write_tensors(path, self.parameters, metadata)
 
     @classmethod
+    @with_usual_torch
     def load(cls, path: str | Path, model: type[Model] | None = None) -> TrainedModel:
         """Read what :meth:`save` wrote; anything else is refused with its reason.
 
@@ -246,6 +251,7 @@ WHOLE = "whole"
 """The method of a model that was trained on the source itself."""
 
 
+@with_usual_torch
 def load_model(path: str | Path, model: type[Model] | None = None) -> TrainedModel:
     """The model that :meth:`TrainedModel.save` or ``gcond train`` wrote; ``model`` is the class of one's own."""
     return TrainedModel.load(path, model)

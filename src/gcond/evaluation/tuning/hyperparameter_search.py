@@ -32,6 +32,7 @@ from gcond.results.search import CondensedSummary
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine
 from gcond.runtime.progress_tick import Tick, ignore
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ BATCH = 8
 """Configurations drawn at a time: enough for the cores of a usual machine, few enough that the next ones can learn."""
 
 
+@with_usual_torch
 def tune(
     graph: CondensedGraph | SourceGraph | str | Path,
     *,
