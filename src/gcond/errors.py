@@ -26,3 +26,14 @@ def warn(text: str) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gcond":
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, GcondWarning, stacklevel=depth)
+
+
+_SAID: set[str] = set()
+"""The notes that this process has said. They change nothing that is computed."""
+
+
+def note_once(text: str) -> None:
+    """:func:`warn` of what was decided or repaired, and need not be said again by every call of this process."""
+    if text not in _SAID:
+        _SAID.add(text)
+        warn(text)

@@ -36,8 +36,9 @@ def workspace(tmp_path, files, monkeypatch) -> Workspace:
 
 
 @pytest.fixture
-def gcond(capsys):
-    """Run a command line in this process: exit code, stdout and stderr."""
+def gcond(capsys, monkeypatch):
+    """Run a command line in this process: exit code, stdout and stderr; tables are as wide as they like."""
+    monkeypatch.setenv("COLUMNS", "10000")
 
     def call(*argv: object) -> Outcome:
         threads = torch.get_num_threads()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -618,3 +620,32 @@ def test_of_two_commands_that_would_make_one_file_the_second_is_refused(workspac
         assert CondensedGraph.load("out/new.safetensors").provenance.seed == 1
         assert [path.name for path in workspace.out.iterdir()] == ["new.safetensors"]
     assert gcond(*words, 2, "--force").code == 0
+
+
+def test_what_is_piped_is_no_wider_than_it_must_be(workspace, gcond, monkeypatch):
+    """A table of words is broken into lines; one of numbers alone is as wide as they are."""
+    monkeypatch.delenv("COLUMNS")
+    words = ("evaluate", workspace.small, "--on", workspace.source, "--runs", 2, "--set", "epochs=5", "hidden=7")
+    told = [gcond(*words, "lr=0.02", "dropout=0.3", "weight_decay=0.001", "layers=3"), gcond("methods")]
+    told += [gcond("methods", "gcond"), gcond("models"), gcond("inspect", workspace.small)]
+    for each in told:
+        assert each.code == 0, each.err
+        assert max(map(len, each.out.splitlines())) <= 125, each.out
+
+
+@pytest.mark.slow
+def test_pythons_own_random_numbers_are_left_alone(workspace):
+    """In a process of its own: what moves them may be an import, which happens once."""
+    script = """
+        import random
+        before = random.getstate()
+        import gcond
+        graph = gcond.load("tiny.safetensors")
+        small = gcond.condense(graph, nodes=6, epochs=2, outer=2, inner=1)
+        for method in ("random", "herding", "k-center", "coarsening", "clusters"):
+            gcond.condense(graph, method=method, nodes=6)
+        gcond.evaluate(small, on=graph, runs=1, epochs=2)
+        gcond.train(small, on=graph, epochs=2).predict(graph)
+        assert random.getstate() == before
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)], check=True)

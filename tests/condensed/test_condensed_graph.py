@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 
 import pytest
 import safetensors.torch
@@ -15,8 +16,9 @@ from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Provenance
 from gcond.condensed.recommendation import Recommendation
 from gcond.condensed.score import Score
-from gcond.errors import GcondError
+from gcond.errors import GcondError, GcondWarning
 from gcond.linalg.sparse import Identity
+from gcond.methods.condense import condense
 from gcond.runtime.tensor_file import read_tensors, write_tensors
 from reference.damage import damaged_headers, sentence
 
@@ -454,3 +456,15 @@ def test_the_metadata_is_json_with_what_is_promised(tmp_path):
     assert metadata["kind"] == "condensed"
     assert metadata["provenance"]["source"]["name"] == "naïve “graph”"
     assert metadata["provenance"]["class_names"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("name", ["x.pt", "x.PTH", "x.pkl", "x.npz"])
+def test_a_name_that_promises_another_format_is_said(name, make_graph, tmp_path):
+    small = condense(make_graph(), method="random", nodes=6)
+    with pytest.warns(GcondWarning, match=f"{name}' is written as safetensors, whatever its name says"):
+        small.save(tmp_path / name)
+    assert CondensedGraph.load(tmp_path / name).sha256 == small.sha256
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for good in ("x", "x.safetensors", "x.v2", "x.checkpoint"):
+            small.save(tmp_path / good)

@@ -95,3 +95,11 @@ def test_a_far_miss_suggests_nothing():
 def test_suggest():
     assert suggest("epoch", {"epochs": 1, "lr": 2}) == " (did you mean 'epochs'?)"
     assert suggest("xyz", []) == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("gnc", "gcn"), ("cgn", "gcn"), ("sg", "sgc"), ("gatt", "gat"), ("apnp", "appnp"), ("zzz", "")]
+)
+def test_letters_in_another_order_are_the_nearest(typed, meant):
+    choices = ["appnp", "cheby", "gat", "gcn", "mlp", "sage", "sgc"]
+    assert suggest(typed, choices) == (f" (did you mean '{meant}'?)" if meant else "")

@@ -13,7 +13,7 @@ from gcond.callbacks import Callback
 from gcond.cli import condense as command_line
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.data import load
-from gcond.errors import GcondError
+from gcond.errors import GcondError, GcondWarning
 from gcond.graph.source_graph import SourceGraph
 from gcond.methods.condense import DEFAULT_METHOD, condense
 from gcond.methods.grow import grow
@@ -63,14 +63,17 @@ def bare_data(graph):
 
 
 @pytest.mark.parametrize("call", [lambda data: condense(data, method="random", nodes=9), Condense("random", nodes=9)])
-def test_what_loading_decided_is_said(call, make_graph):
+def test_what_loading_decided_is_said_once(call, make_graph, monkeypatch):
+    monkeypatch.setattr("gcond.errors._SAID", set())
     data = bare_data(make_graph(sizes=(60, 60, 60)))
     notes = load(data).notes
     assert len(notes) == 2
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         call(data)
-    assert [(each.category, str(each.message)) for each in heard] == [(UserWarning, f"data: {note}") for note in notes]
+        call(data)  # which has been said, so that it is not said again
+    said = [(GcondWarning, f"data: {note}") for note in notes]
+    assert [(each.category, str(each.message)) for each in heard] == said
 
 
 def test_a_source_graph_has_said_it_before(make_graph):

@@ -195,6 +195,14 @@ def can_draw(voice: Voice) -> bool:
     return True
 
 
+def check_tensor_file(out: Path) -> None:
+    """Refuse a name that promises another format than safetensors."""
+    from gcond.runtime.tensor_file import OTHER_FORMATS
+
+    if out.suffix.lower() in OTHER_FORMATS:
+        raise GcondError(f"'{out}' is no name for a condensed graph: end it in .safetensors")
+
+
 class Reservations(ExitStack):
     """The names of new files that are this command's until it ends."""
 

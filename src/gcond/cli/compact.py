@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from gcond.cli.common_options import DEFAULTS, Common, check_new_file, flag, whole_number
+from gcond.cli.common_options import DEFAULTS, Common, check_new_file, check_tensor_file, flag, whole_number
 from gcond.cli.storage_facts import compaction_facts, storage, storage_sentence
 from gcond.errors import GcondError
 
@@ -51,6 +51,7 @@ def command(
         raise GcondError("--tolerance is for cuts that are chosen, and --entries or --bits say the cut: leave one out")
     small = CondensedGraph.load(condensed)
     out = out or Path(f"{condensed.stem}-compact.safetensors")
+    check_tensor_file(out)
     check_new_file(out, str(condensed), force)
     graph, same = None, None
     if on is not None:

@@ -20,6 +20,7 @@ from gcond.cli.common_options import (
     SettingOption,
     Source,
     check_new_file,
+    check_tensor_file,
     file_stem,
     flag,
     whole_number,
@@ -97,6 +98,7 @@ def command(
     learned = chosen.kind == "learned"
 
     def check(place: Path) -> None:
+        check_tensor_file(place)
         check_new_file(place, source, force)
         if learned:
             watching.check_place(place, force)

@@ -8,7 +8,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments
-from gcond.cli.common_options import DEFAULTS, Common, SetOption, check_new_file, flag, say_notes, whole_number
+from gcond.cli.common_options import (
+    DEFAULTS,
+    Common,
+    SetOption,
+    check_new_file,
+    check_tensor_file,
+    flag,
+    say_notes,
+    whole_number,
+)
 from gcond.cli.learning_options import NOT_WATCHING, Watching, tell_written
 
 
@@ -42,6 +51,7 @@ def command(
     small = CondensedGraph.load(condensed)
     _, made = growable(small, options)
     out = out or Path(f"{condensed.stem}-grown-{nodes}.safetensors")
+    check_tensor_file(out)
     check_new_file(out, on, force)
     watching.check_place(out, force)
     graph = load_origin(made, on, data_dir=common.data)

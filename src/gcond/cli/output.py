@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,9 @@ from rich.console import Console, RenderableType
 from gcond.runtime.plain_text import printable
 from gcond.runtime.progress_tick import Tick, ignore
 
-# Wide enough that no table is squeezed when nobody's window limits it.
+# Of what is not written to a window and for which $COLUMNS says nothing else: a table is so wide, or as wide as its
+# numbers and longest words need.
+_PIPED_WIDTH = 120
 _UNLIMITED = 10_000
 # Leaves room for a name and a few figures beside it in a window of 80 columns.
 _BAR_WIDTH = 16
@@ -39,7 +42,8 @@ class Voice:
         console = _console(sys.stdout)
         for part in shown:
             plain = printable(part) if isinstance(part, str) else part
-            console.print(plain, markup=False, highlight=False, soft_wrap=isinstance(part, str))
+            width = None if console.is_terminal else max(_piped_width(), console.measure(plain).minimum)
+            console.print(plain, markup=False, highlight=False, soft_wrap=isinstance(part, str), width=width)
 
     def note(self, text: str) -> None:
         """A plain line on stderr for people; nothing when quiet."""
@@ -106,8 +110,12 @@ class _Console(Console):
 
 
 def _console(stream: Any) -> Console:
-    terminal = stream.isatty()
-    return _Console(file=stream, width=None if terminal else _UNLIMITED, highlight=False)
+    return _Console(file=stream, width=None if stream.isatty() else _UNLIMITED, highlight=False)
+
+
+def _piped_width() -> int:
+    said = os.environ.get("COLUMNS", "")
+    return int(said) if said.isdecimal() and int(said) else _PIPED_WIDTH
 
 
 def _rate(speed: float | None) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gcond.cli.common_options import DEFAULTS, Common, DirectedOption, SettingOption, Source, flag
+from gcond.runtime.plain_text import counted
 
 
 def command(
@@ -64,7 +65,7 @@ def command(
             {
                 "wrote": str(out),
                 "holds": f"{stored.name}: {stored.num_nodes:,} nodes, {stored.num_edges:,} edges, "
-                f"{stored.num_features:,} features, {stored.num_classes:,} classes, {size(stored.nbytes)}",
+                f"{stored.num_features:,} features, {counted(stored.num_classes, 'class')}, {size(stored.nbytes)}",
                 "time": f"{seconds(spent)}, {peak_rss_mb():,.0f} MB at most",
             }
         ).rich(),

@@ -26,6 +26,7 @@ from gcond.graph.node_digests import NodeDigests
 from gcond.graph.statistics import LIGHTEST_EDGE, Statistics, density, edge_homophily, is_symmetric
 from gcond.linalg.sparse import Adjacency, Identity, SparseMatrix
 from gcond.runtime import notebook
+from gcond.runtime.plain_text import classes_there, counted
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, plain_names, read_tensors, write_tensors
 from gcond.runtime.threads import SPARSE
 from gcond.runtime.torch_settings import with_usual_torch
@@ -93,7 +94,7 @@ class CondensedGraph:
         counts = torch.bincount(self.hard_labels, minlength=self.num_classes).tolist()
         few = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
         about = known | {
-            "nodes": f"{self.num_nodes:,}, {few} of each of {self.num_classes:,} classes",
+            "nodes": f"{self.num_nodes:,}, {few} of each of {counted(self.num_classes, 'class')}",
             "edges": f"{self.statistics.edges:,}" if self.num_edges else "none: models train on A' = I",
             "features": f"{self.x.shape[1]:,}",
             "labels": "soft" if self.y.dim() == 2 else "hard",
@@ -345,7 +346,7 @@ def _check(graph: CondensedGraph) -> None:
     if soft and not torch.allclose(y.sum(1), torch.ones(n), atol=1e-3):
         raise GcondError("soft labels are not shares: every row must add up to 1")
     if not soft and (wrong := _outside(y, 0, classes)) is not None:
-        raise GcondError(f"label {wrong} is out of range: there are {classes} classes, 0 to {classes - 1}")
+        raise GcondError(f"label {wrong} is out of range: {classes_there(classes)}")
     index, cluster = graph.source_index, graph.cluster
     if index is not None and (index.shape != (n,) or index.dtype != torch.int64):
         raise GcondError(f"source_index is {index.dtype} {list(index.shape)}, and must be int64 [{n}]")

@@ -58,5 +58,7 @@ def chosen(kind: str, asked: str | T | Iterable[str | T], base: type[Any], choic
 
 def suggest(name: str, choices: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` when something close to ``name`` exists, else nothing."""
-    close = get_close_matches(str(name), list(choices), n=1)
+    known = list(choices)
+    same_letters = [choice for choice in known if sorted(choice) == sorted(str(name))]  # gnc is gcn, and not sgc
+    close = same_letters or get_close_matches(str(name), known, n=1)
     return f" (did you mean '{close[0]}'?)" if close else ""

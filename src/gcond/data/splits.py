@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gcond.errors import GcondError
+from gcond.runtime.plain_text import counted
 from gcond.runtime.seeds import generator
 
 OTHER_NAMES = {"train": ("training",), "val": ("valid", "validation", "dev"), "test": ("testing",)}
@@ -68,7 +69,7 @@ def per_class(y: Tensor, seed: int, class_names: tuple[str, ...] = ()) -> Split:
             parts[part].append(ids)
     note = f"the split was drawn with seed {seed}: {TRAIN} training and {VAL} validation nodes per class, the rest test"
     if small:
-        note += f" ({small} classes of {TRAIN + VAL} nodes or fewer: 40 % training, 30 % validation)"
+        note += f" ({counted(small, 'class')} of {TRAIN + VAL} nodes or fewer: 40 % training, 30 % validation)"
     none = torch.empty(0, dtype=torch.long)
     train_ids, val_ids, test_ids = (torch.cat(ids or [none]).sort().values for ids in parts.values())
     return Split(train_ids, val_ids, test_ids, note)

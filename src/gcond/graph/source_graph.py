@@ -25,6 +25,7 @@ from gcond.graph.statistics import Statistics, density, edge_homophily
 from gcond.graph.structural_features import structural_features
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.runtime import notebook
+from gcond.runtime.plain_text import counted
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
 from gcond.runtime.torch_settings import with_usual_torch
 
@@ -170,7 +171,7 @@ class SourceGraph:
         parts = "/".join(str(int(self.mask(part).sum())) for part in PARTS)
         return (
             f"SourceGraph('{self.name}', {self.num_nodes} nodes, {self.num_edges} edges, {self.num_features} features, "
-            f"{self.num_classes} classes, train/val/test {parts}, {self.setting})"
+            f"{counted(self.num_classes, 'class')}, train/val/test {parts}, {self.setting})"
         )
 
     def _repr_html_(self) -> str:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gcond.errors import GcondError
 from gcond.linalg.sparse import Matrix, SparseMatrix
+from gcond.runtime.plain_text import classes_there
 
 MOST_CLASSES = 10**6
 """Of graphs whose labels are not needed, and so not counted on: more are a mistake."""
@@ -72,7 +73,7 @@ def class_count(
         raise GcondError("no node is labelled: class ids start at 0")
     classes = num_classes if num_classes is not None else (len(class_names) or max(1, highest + 1))
     if highest >= classes:
-        raise GcondError(f"label {highest} is out of range: there are {classes} classes, 0 to {classes - 1}")
+        raise GcondError(f"label {highest} is out of range: {classes_there(classes)}")
     # Before anything is counted by class: a stray label of 10¹² would take terabytes.
     if classes > (n if needed else max(n, MOST_CLASSES)):
         raise GcondError(

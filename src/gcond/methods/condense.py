@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from gcond.callbacks import Checkpoint, Deadline
 from gcond.condensed import CondensedGraph
 from gcond.config import settings
 from gcond.data import load
-from gcond.errors import GcondError
+from gcond.errors import GcondError, note_once, warn
 from gcond.graph import Setting, SourceGraph, budget_for
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.graph.stored_graph import on_engine
@@ -64,8 +63,8 @@ def condense(
     ``Method`` there must be neither. The same seed gives the same tensors.
 
     ``setting``, ``directed`` and ``features`` say how ``graph`` is read, as for :func:`gcond.load`. What was decided or
-    repaired there (a split that was drawn, one-way edges that got their reverse) is said as a ``UserWarning`` each; a
-    ``SourceGraph`` has said it in its ``notes`` before.
+    repaired there (a split that was drawn, one-way edges that got their reverse) is said as a ``GcondWarning``, by the
+    first call alone; a ``SourceGraph`` has said it in its ``notes`` before.
 
     Methods that learn tell ``callbacks`` (:mod:`gcond.callbacks`) what happens. With ``checkpoint`` they write
     their state to that file at the start, every half a minute and at the end; with ``resume`` they go on from it if
@@ -93,7 +92,7 @@ def condense(
     if engine is not None:
         source = on_engine(source, engine)
     for note in () if isinstance(graph, SourceGraph) else source.notes:  # who did the loading has them already
-        warnings.warn(f"{source.name}: {note}", UserWarning, stacklevel=2)
+        note_once(f"{source.name}: {note}")
     budget = budget_for(source, ratio=ratio, nodes=nodes)
     if checkpoint is not None:
         callbacks = [Checkpoint(checkpoint, resume=resume), *callbacks]
@@ -102,5 +101,5 @@ def condense(
     make = partial(condense_compact, chosen) if compact else chosen.condense
     condensed = make(source, budget, seed, device=choose_device(device), callbacks=callbacks, threads=threads)
     if deadline is not None and (late := deadline.overrun(chosen.name)):
-        warnings.warn(late, UserWarning, stacklevel=2)
+        warn(late)
     return condensed

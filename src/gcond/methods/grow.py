@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from gcond.callbacks import Deadline
 from gcond.condensed import CondensedGraph, Provenance, Task
 from gcond.condensed.origin import load_origin, source_difference
 from gcond.config import settings
-from gcond.errors import GcondError
+from gcond.errors import GcondError, warn
 from gcond.graph import SourceGraph, budget_for
 from gcond.graph.budget import nodes_per_class
 from gcond.linalg.sparse import Adjacency, Identity, SparseMatrix, dense, edge_list
@@ -90,7 +89,7 @@ def grow(
     with threads_for(method.largest_product(everything), threads) as task.notes.threads:
         grown = _learn(method, _taught(method, task, made), small, callbacks)
     if deadline is not None and (late := deadline.overrun(f"growing by {method.name}")):
-        warnings.warn(late, UserWarning, stacklevel=2)
+        warn(late)
     return method.recorded(grown, graph, budget, seed, notes=task.notes, grown_from=small)
 
 

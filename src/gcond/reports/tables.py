@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gcond.runtime.plain_text import printable
+from gcond.runtime.plain_text import counted, printable
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -142,7 +142,7 @@ def accuracy(mean: float, std: float | None) -> str:
 
 def count(number: int, what: str) -> str:
     """``1 graph``, ``1,000 graphs``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return counted(number, what)
 
 
 def assignments(settings: Mapping[str, Any]) -> str:

@@ -16,6 +16,18 @@ _SPELLED = {
 }  # fmt: skip
 
 
+def counted(number: int, what: str) -> str:
+    """``1 graph``, ``1,000 graphs``, ``3 classes``."""
+    return f"{number:,} {what}{'' if number == 1 else 'es' if what.endswith('s') else 's'}"
+
+
+def classes_there(classes: int) -> str:
+    """How many classes there are, and how they are numbered, in words."""
+    if classes == 1:
+        return "there is 1 class, 0"
+    return f"there are {classes:,} classes, 0 to {classes - 1}"
+
+
 def printable(text: str) -> str:
     r"""``text`` with control characters, and those that turn the direction of writing, spelled: ``\x1b``.
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcond.errors import GcondError
+from gcond.errors import GcondError, warn
 from gcond.runtime.files import atomic_path
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ METADATA_KEY = "gcond"
 DIGEST = "digest"
 """In the metadata: a fingerprint of the tensors and of all other metadata. Files of earlier versions have none."""
 FORMAT_VERSION = 1
+OTHER_FORMATS = (".pt", ".pth", ".pkl", ".pickle", ".npz", ".npy", ".csv", ".parquet", ".json", ".h5", ".hdf5", ".zip")
+"""Endings that promise something else than what is written here."""
 
 
 def fingerprint(tensors: Mapping[str, Tensor], prefix: str = "") -> str:
@@ -41,6 +43,8 @@ def write_tensors(target: str | Path, tensors: Mapping[str, Tensor], metadata: M
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
+    if Path(target).suffix.lower() in OTHER_FORMATS:
+        warn(f"'{target}' is written as safetensors, whatever its name says: end it in .safetensors")
     digest = fingerprint(tensors, _text(metadata))
     text = _text({**metadata, DIGEST: digest})
     with atomic_path(target) as temporary:

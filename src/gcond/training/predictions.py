@@ -17,6 +17,7 @@ from gcond.errors import GcondError
 from gcond.graph.node_ids import NodeIds
 from gcond.runtime import notebook
 from gcond.runtime.files import atomic_path
+from gcond.runtime.plain_text import counted
 from gcond.runtime.progress_tick import Tick, ignore
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ class Predictions:
         return len(self.nodes)
 
     def __repr__(self) -> str:
-        return f"Predictions({len(self)} nodes, {len(self.class_names)} classes, computed on {self.computed_on})"
+        return (
+            f"Predictions({len(self)} nodes, {counted(len(self.class_names), 'class')}, computed on {self.computed_on})"
+        )
 
     def _repr_html_(self) -> str:
         """For notebooks: the first few of them."""

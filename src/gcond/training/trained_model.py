@@ -25,6 +25,7 @@ from gcond.graph.stored_graph import StoredGraph
 from gcond.models import Model
 from gcond.models.model import Parameters
 from gcond.runtime import notebook
+from gcond.runtime.plain_text import counted
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, plain_names, read_tensors, write_tensors
 from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training.model_record import ModelRecord
@@ -70,7 +71,7 @@ class TrainedModel:
 
     def __repr__(self) -> str:
         shown = settings.spelled(self.model.name, self.model)
-        return f"TrainedModel({shown}, {self.record.num_classes} classes, trained on {self.trained_on})"
+        return f"TrainedModel({shown}, {counted(self.record.num_classes, 'class')}, trained on {self.trained_on})"
 
     def _repr_html_(self) -> str:
         """For notebooks."""
