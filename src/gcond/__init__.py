@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gcond.methods.compact import compact as compact
     from gcond.methods.condense import condense as condense
     from gcond.methods.grow import grow as grow
+    from gcond.methods.update import update as update
     from gcond.runtime.engines import open_engine as open_engine
     from gcond.training.predictions import Predictions as Predictions
     from gcond.training.recipe import Recipe as Recipe
@@ -51,6 +52,7 @@ _HOMES = {
     "synthesize": "gcond.data.synthetic_tables",
     "condense": "gcond.methods.condense",
     "grow": "gcond.methods.grow",
+    "update": "gcond.methods.update",
     "compact": "gcond.methods.compact",
     "evaluate": "gcond.evaluation.evaluate",
     "train": "gcond.evaluation.train",

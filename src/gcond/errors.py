@@ -1,5 +1,8 @@
 """What a person, not a programmer, is meant to read: one exception, and one warning."""
 
+import sys
+import warnings
+
 
 class GcondError(ValueError):
     """Something a person gave us is wrong.
@@ -15,3 +18,11 @@ class DivergedError(GcondError):
 
 class GcondWarning(UserWarning):
     """Something that can be used is not what was expected; the command line says the same in its own voice."""
+
+
+def warn(text: str) -> None:
+    """Say ``text`` as a :class:`GcondWarning` of the line that called gcond, however deep in it we are."""
+    depth, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gcond":
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(text, GcondWarning, stacklevel=depth)

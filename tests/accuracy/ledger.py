@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
+from accuracy.following import Following
 from gcond.reports.audit_table import audit_lines, audit_tables
 from gcond.reports.comparison_table import comparison_table, legend
 from gcond.reports.reproduction_table import reproduction_table
@@ -43,6 +44,7 @@ ORDER = (
     "untuned-",
     "tune-",
     "audit-",
+    "update-",
     "main",
     "pubmed",
     "architectures",
@@ -69,6 +71,7 @@ HEADINGS = {
     "audit-": "Noise, distances and membership",
     "store": "From a packed store, a few columns at a time",
     "large-": "Large graphs: seconds and memory",
+    "update-": "Following a graph that grows",
 }
 
 
@@ -108,7 +111,7 @@ class Measured:
     rows: Sequence[Mapping[str, str]]
 
 
-Found: TypeAlias = Comparison | Reproduction | Tuning | Audit | Measured
+Found: TypeAlias = Comparison | Reproduction | Tuning | Audit | Following | Measured
 
 
 def _load(path: Path) -> Found:
@@ -119,6 +122,8 @@ def _load(path: Path) -> Found:
         return _store_table(found["lines"])
     if found.get("kind") == "audit":
         return read_json(path, Audit)
+    if found.get("kind") == "update":
+        return Following.from_json(found)
     if found.get("kind") == "tune":
         return read_json(path, Tuning)
     return read_json(path, Comparison) if "lines" in found else read_json(path, Reproduction)
@@ -131,6 +136,8 @@ def _sides(searches: Sequence[Tuning]) -> list[str]:
 
 
 def _show(found: Found) -> str:
+    if isinstance(found, Following):
+        return found.markdown()
     command = _portable(found.command)
     if isinstance(found, Measured):
         return f"{found.title}\n\n{Table.of(found.rows).markdown()}\n\n`{command}`\n"

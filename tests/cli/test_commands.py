@@ -20,6 +20,7 @@ from gcond.evaluation.evaluate import Score, evaluate
 from gcond.graph.inputs import Inputs
 from gcond.graph.source_graph import SourceGraph
 from gcond.methods.condense import condense
+from gcond.methods.random import Random
 from gcond.models.gcn import GCN
 from gcond.models.sgc import SGC
 from gcond.training.recipe import Recipe
@@ -49,7 +50,7 @@ def test_from_condense_to_inspect_to_evaluate_and_back(workspace, gcond):
     assert before["source_statistics"]["nodes"] == 60
 
     found = parsed(gcond("evaluate", made["out"], "--on", workspace.source, "--models", "gcn,sgc", *QUICK, "--json"))
-    assert list(found) == ["source", "condensed", "method", "nodes", "recipe", "results"]
+    assert list(found) == ["source", "condensed", "same_source", "method", "nodes", "recipe", "results"]
     assert (found["source"], found["condensed"]) == ("tiny", made["out"])
     assert (found["method"], found["nodes"]) == ("random", 6)
     assert found["recipe"]["epochs"] == 5
@@ -244,7 +245,10 @@ def test_another_source_of_the_same_shape_is_warned_about(command, workspace, gc
     assert workspace.contents() == before
     assert outcome.err.startswith("warning: ")
     assert "'other'" in outcome.err
-    assert gcond(*argv, "--quiet").err == ""
+    assert gcond(*argv, "--quiet").err == outcome.err.splitlines(keepends=True)[0]  # a note goes, a warning stays
+    assert parsed(gcond(*argv, "--json"))["same_source"] is False
+    argv[3] = str(workspace.source)
+    assert parsed(gcond(*argv, "--json"))["same_source"] is True
 
 
 def test_a_recorded_score_names_its_source_and_seed(workspace, gcond):
@@ -316,7 +320,9 @@ def test_features_of_the_condensed_graph_are_the_ones_it_is_tested_on(command, w
         assert other.code == 0
         assert f"its features are none, and those it was made from were {kind}" in other.err
         assert other.err.count("its features are none") == 1
-        assert gcond(command, out, "--on", folder, "--features", "none", *more, "--quiet").err == ""
+        quiet = gcond(command, out, "--on", folder, "--features", "none", *more, "--quiet").err
+        assert quiet.startswith("warning: ")
+        assert quiet.count("\n") == 1
 
 
 def test_features_by_name(workspace, gcond):
@@ -590,3 +596,25 @@ def test_metrics_that_are_none_are_refused(gcond, workspace, words, message):
     assert done.code == 2
     assert message in done.err
     assert not list(workspace.folder.glob("*comparison*"))
+
+
+def test_of_two_commands_that_would_make_one_file_the_second_is_refused(workspace, gcond, monkeypatch):
+    """The second is started in the midst of the first, whose file is then there whole, and its own."""
+    words = ("condense", workspace.source, "--nodes", 6, "--method", "random", "-o", "out/new.safetensors", "--seed")
+    second = []
+
+    def meanwhile(*args, **options):
+        if not second:
+            second.append(gcond(*words, 2, *(["--force"] if forced else [])))
+        return made(*args, **options)
+
+    made = Random.condense
+    for forced in (False, True):
+        second.clear()
+        monkeypatch.setattr(Random, "condense", meanwhile)
+        assert gcond(*words, 1, *(["--force"] if forced else [])).code == 0
+        assert second[0].code == 2
+        assert "another gcond is at work on 'out/new.safetensors'" in second[0].err
+        assert CondensedGraph.load("out/new.safetensors").provenance.seed == 1
+        assert [path.name for path in workspace.out.iterdir()] == ["new.safetensors"]
+    assert gcond(*words, 2, "--force").code == 0

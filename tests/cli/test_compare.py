@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from collections import Counter
 import pytest
 
 from gcond.condensed.condensed_graph import CondensedGraph
+from gcond.jobs.runner import Runner
 
 LITTLE = ("--seeds", "2", "--runs", "2", "--train", "epochs=5", "--workers", "1")
 
@@ -252,3 +254,57 @@ def kill_a_worker_of(driver):
             os.kill(int(pid), signal.SIGKILL)
             return True
     return False
+
+
+QUICK = ("--nodes", "6", "--methods", "random,k-center", "--seeds", 1, "--runs", 1, "--train", "epochs=2", "-o", "out")
+
+
+def test_a_folder_knows_what_it_compares(gcond, workspace):
+    whole = gcond("compare", "tiny.safetensors", *QUICK, "--features", "unit-rows", "--json")
+    assert whole.code == 0, whole.err
+    again = gcond("compare", "tiny.safetensors", "--so-far", "-o", "out", "--json")
+    assert again.code == 0, again.err
+    one, other = json.loads(whole.out), json.loads(again.out)
+    assert one.pop("command") != other.pop("command")
+    assert one == other
+    (workspace.out / "asked.json").unlink()  # as an earlier version left it
+    shown = gcond("compare", "tiny.safetensors", "--so-far", "-o", "out", "--features", "unit-rows")
+    assert shown.code == 0, shown.err
+    assert "k-center" in shown.out
+    assert (
+        "random"
+        not in gcond(
+            "compare", "tiny.safetensors", "--so-far", "-o", "out", "--features", "unit-rows", "--methods", "k-center"
+        ).out
+    )
+    lost = gcond("compare", "tiny.safetensors", "--so-far", "-o", "nowhere")
+    assert lost.code == 2
+    assert "'nowhere' does not know what to compare: give --ratio or --nodes" in lost.err
+
+
+def test_it_says_how_long_it_will_take(gcond, workspace):
+    told = gcond("compare", "tiny.safetensors", *QUICK)
+    (line,) = [line for line in told.err.splitlines() if "to make" in line]
+    assert re.match(r"note: 2 graphs to make and 3 trainings to do: at most \d+ \w+ on \d+ workers?, as", line)
+    assert line.endswith(" as short ones went, and what random, k-center take, which do not learn")
+    assert "to make" not in gcond("compare", "tiny.safetensors", *QUICK).err
+    assert "to make" not in gcond("compare", "tiny.safetensors", *QUICK, "--so-far").err
+
+
+def test_an_interrupted_comparison_says_how_to_go_on(gcond, workspace, monkeypatch):
+    """It is stopped after its graphs are made; what it had is shown, and the same command goes on."""
+    made = Runner.train
+
+    def stopped(self, jobs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Runner, "train", stopped)
+    outcome = gcond("compare", "tiny.safetensors", *QUICK)
+    monkeypatch.setattr(Runner, "train", made)
+    assert outcome.code == 130
+    assert outcome.err.endswith(
+        "gcond: interrupted: the same command goes on from what 'out' has, "
+        "and gcond compare tiny.safetensors -o out --so-far shows it\n"
+    )
+    assert len(list((workspace.out / "graphs").iterdir())) == 2
+    assert gcond("compare", "tiny.safetensors", *QUICK).code == 0

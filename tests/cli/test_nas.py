@@ -26,7 +26,7 @@ def test_it_writes_what_the_library_finds(workspace, gcond):
     outcome = gcond("nas", workspace.small, "--on", workspace.source, "--json", *QUICK)
     assert outcome.code == 0, outcome.err
     made = json.loads(outcome.out)
-    assert made.pop("out") == "small-nas"
+    assert (made.pop("out"), made.pop("same_source")) == ("small-nas", True)
     folder = workspace.folder / "small-nas"
     assert sorted(path.name for path in folder.iterdir()) == ["nas.json", "nas.png", "trials.jsonl"]
     assert json.loads((folder / "nas.json").read_text()) == made

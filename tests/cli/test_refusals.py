@@ -363,6 +363,28 @@ def source_empty(w):
     return ["condense", w.file("graph.safetensors", b""), "--nodes", 6]
 
 
+def flipped(w: Workspace, file, place: int):
+    """A copy with one bit changed, among the tensors."""
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    return w.file(f"flipped-{file.name}", bytes(content))
+
+
+@refused("is damaged", "does not hold what gcond wrote")
+def condensed_with_a_flipped_bit(w):
+    return ["inspect", flipped(w, w.small, -100)]
+
+
+@refused("is damaged", "does not hold what gcond wrote")
+def evaluation_of_a_flipped_bit(w):
+    return ["evaluate", flipped(w, w.small, -9), "--on", w.source]
+
+
+@refused("is damaged", "does not hold what gcond wrote")
+def source_with_a_flipped_bit(w):
+    return ["condense", flipped(w, w.source, -500), "--nodes", 6]
+
+
 @refused("notes.txt")
 def source_of_an_unknown_kind(w):
     return ["condense", w.file("notes.txt", "hello"), "--nodes", 6]
@@ -490,9 +512,9 @@ def table_with_a_negative_label_for_a_class_of_its_own(w):
     return tables(w, GOOD.replace("b,1", "b,-5"))
 
 
-@refused("split 'training'", "is unknown", "train, val, test")
+@refused("split 'taining'", "is unknown", "train, val, test")
 def table_with_an_unknown_split(w):
-    return tables(w, GOOD.replace("train", "training"))
+    return tables(w, GOOD.replace("train", "taining"))
 
 
 @refused("no training node of class")
@@ -558,7 +580,7 @@ def output_folder_is_a_file(w):
     return ["condense", w.source, "--nodes", 6, "-o", w.source / "small.safetensors"]
 
 
-@refused("cannot write '/proc/small.safetensors'")
+@refused("cannot write '/proc/small.safetensors': no file can be made in the folder '/proc'")
 def output_folder_not_writable(w):
     return ["condense", w.source, "--nodes", 6, "-o", "/proc/small.safetensors"]
 
@@ -588,6 +610,28 @@ def output_of_the_default_name_exists(w):
 @refused("is the source itself")
 def output_is_the_source(w):
     return ["condense", w.source, "--nodes", 6, "-o", w.source, "--force"]
+
+
+@refused("link.safetensors' is a link to", "small.safetensors': give the name of the file itself")
+def output_is_a_link(w):
+    (w.out / "link.safetensors").symlink_to(w.small)
+    return ["condense", w.source, "--nodes", 6, "-o", w.out / "link.safetensors", "--force"]
+
+
+@refused("is a link to", "nothing.safetensors': give the name of the file itself")
+def output_is_a_link_to_nothing_yet(w):
+    (w.out / "link.safetensors").symlink_to("nothing.safetensors")
+    return ["train", w.small, "--on", w.source, "-o", w.out / "link.safetensors"]
+
+
+@refused("exists already", "--force")
+def page_exists(w):
+    return ["report", w.small, "-o", w.file("keep.html", "precious")]
+
+
+@refused("exists already", "--force")
+def figure_exists(w):
+    return ["plot", w.small, "--kind", "graph", "-o", w.file("keep.svg", "precious")]
 
 
 @refused("the folder", "does not exist")
@@ -666,8 +710,28 @@ def test_a_full_disk_while_scores_are_recorded_keeps_the_graph(workspace, gcond,
     monkeypatch.setattr("safetensors.torch.save_file", full)
     before = workspace.contents()
     outcome = gcond("evaluate", workspace.small, "--on", workspace.source, "--runs", 1, "--set", "epochs=1")
-    assert (outcome.code, outcome.out) == (2, "")
-    assert "the disk is full" in outcome.err
+    assert outcome.code == 0
+    assert "test accuracy" in outcome.out  # what was measured is not lost
+    assert outcome.err.startswith("warning: the scores are printed and not recorded: cannot write ")
+    assert outcome.err.endswith("the disk is full\n")
+    assert workspace.contents() == before
+
+
+def test_a_file_in_a_place_that_cannot_be_written_to_is_evaluated(workspace, gcond, monkeypatch):
+    def read_only(path, flags, *rest):
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, flags, *rest)
+
+    opened, before = os.open, workspace.contents()
+    monkeypatch.setattr("gcond.runtime.files.os.open", read_only)
+    words = ("evaluate", workspace.small, "--on", workspace.source, "--runs", 1, "--set", "epochs=1")
+    outcome = gcond(*words)
+    assert outcome.code == 0, outcome.err
+    assert "test accuracy" in outcome.out
+    said = f"warning: the scores are printed and not recorded: cannot write '{workspace.small}': "
+    assert outcome.err == f"{said}the folder '{workspace.folder}' is not writable\n"
+    assert gcond(*words, "--no-record").err == ""
     assert workspace.contents() == before
 
 

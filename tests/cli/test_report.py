@@ -48,7 +48,7 @@ def test_the_source_brings_its_names(workspace, gcond):
     )
     assert other.code == 0
     write_run(workspace.folder / "run")
-    done = gcond("report", "run", "--on", workspace.source)
+    done = gcond("report", "run", "--on", workspace.source, "--force")
     assert done.code == 0
     assert "warning: no run is of 'tiny'" in done.err
 

@@ -181,7 +181,7 @@ BAD_NODES = [
     ({"id": ["a", "b", "c", "d", "e", ""]}, "'id' .* is empty in row 6"),
     ({"id": ["a", "b", "c", "x", "e", "f"]}, "row 3 .* names the target 'd'"),
     ({"id": None}, "no row number"),
-    ({"split": ["train", "train", "valid", "", "", ""]}, "split 'valid' .* unknown: write train, val, test"),
+    ({"split": ["train", "train", "vali", "", "", ""]}, "split 'vali' .* unknown: write train, val, test"),
     ({"split": ["train", "val", "", "", "", ""]}, "no training node of class 'blue'"),
     ({"split": ["train", "train", "", "", "", "test"]}, "1 test nodes have no label"),
 ]

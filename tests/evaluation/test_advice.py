@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gcond.evaluation.advice import advise
-from gcond.evaluation.compare import break_even, paired_p_value
+from gcond.evaluation.compare import break_even, not_distinguishable, paired_p_value
 from gcond.results.comparison import Comparison, Line
 from gcond.results.source_summary import SourceSummary
 
@@ -137,3 +137,14 @@ def test_significance_is_scipys_paired_test():
     assert paired_p_value(first, first) == 1.0
     assert paired_p_value([0.8], [0.7]) is None
     assert paired_p_value([0.5, 0.75], [0.25, 0.5]) == 0.0
+
+
+def test_too_few_seeds_tell_nothing_apart_and_so_mark_nothing():
+    far, best = [0.61, 0.66], [0.80, 0.82]
+    assert paired_p_value(best, far) > 0.05  # 17 points behind, and the test cannot see it
+    assert not not_distinguishable(best, far)
+    assert not not_distinguishable(best * 2, far * 2)
+    assert not_distinguishable([0.7, 0.8], [0.7, 0.8])  # the very same
+    near = [0.80, 0.81, 0.80, 0.82, 0.81]
+    assert not_distinguishable(near, [0.81, 0.80, 0.81, 0.81, 0.80])
+    assert not not_distinguishable(near, [each - 0.19 + place / 100 for place, each in enumerate(near)])

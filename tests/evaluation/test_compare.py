@@ -11,7 +11,7 @@ import torch
 import gcond
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import evaluate
-from gcond.methods import Random, method_for
+from gcond.methods import GCondX, Random, method_for
 from gcond.models.sgc import SGC
 from gcond.results.comparison import Comparison
 from gcond.runtime.engines import open_engine
@@ -130,3 +130,32 @@ def test_by_a_metric_epochs_probes_and_the_best_are_chosen(tmp_path):
     assert made["clusters"].settings["metric"] == "macro-f1"
     assert "metric" not in made["random"].settings
     assert Comparison.load(tmp_path) == found
+
+
+def test_the_time_that_is_left_is_told_before_it_starts(make_graph, tmp_path):
+    """How many graphs and trainings there are to do, and at least the time of what is measured of them."""
+    graph, heard, began = make_graph(), [], []
+    options = {
+        "methods": [Random(), GCondX(epochs=3, outer=2, inner=1, probe_every=0)],
+        "nodes": [6, 9],
+        "seeds": 2,
+        "runs": 2,
+        "epochs": 30,
+        "folder": tmp_path / "run",
+        "device": "cpu",
+    }
+
+    def on_progress(what, done, total, detail=""):
+        began.append(len(heard))
+
+    with open_engine("local", workers=1) as engine:
+        gcond.compare(graph, **options, engine=engine, on_estimate=heard.append, on_progress=on_progress)
+        (left,) = heard
+        assert set(began) == {1}
+        assert (left.graphs, left.trainings, left.uncounted) == (8, 18, ("random",))
+        assert 0 < left.cpu_seconds < 600
+        assert left.seconds == left.cpu_seconds
+        gcond.compare(graph, **options | {"seeds": 3}, engine=engine, on_estimate=heard.append)
+        assert (heard[1].graphs, heard[1].trainings) == (4, 8)
+        gcond.compare(graph, **options, engine=engine, on_estimate=heard.append)
+        assert (heard[2].graphs, heard[2].trainings, heard[2].cpu_seconds) == (0, 0, 0.0)

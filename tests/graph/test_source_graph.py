@@ -177,9 +177,7 @@ def test_to_pyg_is_a_copy(make_graph):
 def test_from_pyg_names_what_is_missing():
     data = Data(x=torch.ones(2, 1), edge_index=torch.empty(2, 0, dtype=torch.long), y=torch.tensor([0, 1]))
     data.train_mask = torch.ones(2, dtype=torch.bool)
-    with pytest.raises(
-        GcondError, match="the PyG Data has no val_mask, test_mask: it needs edge_index, y and the three"
-    ):
+    with pytest.raises(GcondError, match="the PyG Data has no val_mask, test_mask: give all three masks, or none"):
         SourceGraph.from_pyg(data)
 
 

@@ -18,6 +18,10 @@ class WatchedHops(ColumnWork):
 
     folder: str
 
+    @property
+    def products(self) -> int:
+        return 2
+
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
         import ray
 

@@ -161,6 +161,10 @@ def test_a_comparison_says_where_its_times_are_cpu_seconds():
         "pays from": "training 6",
     }
     assert "CPU seconds" in legend(comparison())
+    few, enough = (replace(comparison(), seeds=seeds, lines=()) for seeds in (2, 5))
+    assert "from 2 graphs each: 5 or more would tell which of the others chance explains" in legend(few)
+    assert "not distinguishable" not in legend(few)
+    assert "○ not distinguishable from it (paired t-test" in legend(enough)
 
 
 def test_a_comparison_of_several_models_leaves_open_what_it_does_not_know():

@@ -14,8 +14,8 @@ import pytest
 import safetensors.torch
 import torch
 
-from gcond.errors import GcondError
-from gcond.runtime.files import atomic_path, check_writable
+from gcond.errors import GcondError, GcondWarning
+from gcond.runtime.files import atomic_path, check_writable, reserved
 from gcond.runtime.tensor_file import (
     FORMAT_VERSION,
     METADATA_KEY,
@@ -65,6 +65,31 @@ def test_what_is_not_json_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         write_tensors(tmp_path / "nan", TENSORS, METADATA | {"score": float("nan")})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_flipped_bit_is_refused_or_makes_no_difference(written, tmp_path):
+    """None goes unnoticed; in a JSON escape letters may be small or capital, and the digest may lose its own name."""
+    whole, place = written.read_bytes(), tmp_path / "flipped"
+    noticed = 0
+    for at in range(len(whole)):
+        for bit in range(8):
+            place.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
+            try:
+                tensors, metadata = read_tensors(place)
+            except GcondError:
+                noticed += 1
+                continue
+            assert {key: metadata.get(key) for key in METADATA} == METADATA
+            assert fingerprint(tensors) == fingerprint(TENSORS)
+    assert noticed > 0.95 * 8 * len(whole)
+
+
+def test_a_file_without_a_digest_is_of_an_earlier_version(tmp_path):
+    path = rewrite(tmp_path / "old", {"gcond": json.dumps(METADATA)})
+    assert read_tensors(path)[1] == METADATA
+    path = rewrite(tmp_path / "new", {"gcond": json.dumps(METADATA | {"digest": "0" * 64})})
+    with pytest.raises(GcondError, match="is damaged: it does not hold what gcond wrote"):
+        read_tensors(path)
 
 
 def test_every_truncation_is_refused(written, tmp_path):
@@ -309,7 +334,8 @@ def test_a_link_stays_and_its_file_is_written(tmp_path):
         link.unlink(missing_ok=True)
         link.symlink_to("elsewhere/real")
         check_writable(link)
-        write_tensors(link, TENSORS, METADATA)
+        with pytest.warns(GcondWarning, match="link' is a link, so what it leads to is written: '.*elsewhere/real'"):
+            write_tensors(link, TENSORS, METADATA)
         assert link.is_symlink()
         assert not real.is_symlink()
         assert read_tensors(real)[1] == METADATA
@@ -387,3 +413,26 @@ def test_relative_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_tensors("file", TENSORS, METADATA)
     assert read_tensors("file")[1] == METADATA
+
+
+def test_a_reserved_name_is_nobody_elses_until_it_is_given_back(tmp_path):
+    target = tmp_path / "new"
+    with reserved(target), pytest.raises(GcondError, match="another gcond is at work on"), reserved(target):
+        pass
+    with reserved(target), reserved(tmp_path / "other"):
+        assert not target.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_process_gives_its_names_back(tmp_path):
+    """What is left of it is an empty hidden file, and no lock on it."""
+    target = tmp_path / "new"
+    child = os.fork()
+    if not child:
+        with reserved(target):
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert len(list(tmp_path.iterdir())) == 1
+    with reserved(target):
+        pass
+    assert list(tmp_path.iterdir()) == []

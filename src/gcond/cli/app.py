@@ -33,12 +33,14 @@ from gcond.cli import (
     synthesize,
     train,
     tune,
+    update,
 )
-from gcond.cli.common_options import BEGAN, TYPED
+from gcond.cli.common_options import BEGAN, RESERVED, TYPED, Reservations
 from gcond.cli.output import fail
 from gcond.cli.translation import in_options
 from gcond.cli.usage_errors import sentence
 from gcond.errors import GcondError, GcondWarning
+from gcond.runtime.plain_text import encodable
 from gcond.runtime.stopwatch import process_began
 
 app = App(
@@ -60,6 +62,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict.command,
     "compare": compare.command,
     "grow": grow.command,
+    "update": update.command,
     "compact": compact.command,
     "nas": nas.command,
     "recommend": recommend.command,
@@ -87,11 +90,17 @@ def run(argv: Sequence[str] | None = None) -> int:
     0 is success; 2 means that something a person gave is wrong, said in one sentence; 130 that it was
     interrupted; 141 that nobody reads the output any more. Other exceptions are bugs and get through.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    with encodable(sys.stdout, sys.stderr):
+        return _run(list(sys.argv[1:] if argv is None else argv), process_began() if argv is None else time.monotonic())
+
+
+def _run(words: list[str], began: float) -> int:
+    """The exit code of the command line ``words``, which began then by the monotonic clock."""
     TYPED.set(words)
-    BEGAN.set(process_began() if argv is None else time.monotonic())
+    BEGAN.set(began)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), Reservations() as names:
+            RESERVED.set(names)
             warnings.simplefilter("ignore", GcondWarning)  # commands have said it
             app(words)
         sys.stdout.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,7 @@ class Common:
     """The options of every command."""
 
     json: Annotated[bool, flag("Print one JSON object on stdout and nothing else there.", group=_GROUP)] = False
-    quiet: Annotated[bool, flag("No notes and no progress on stderr.", alias="-q", group=_GROUP)] = False
+    quiet: Annotated[bool, flag("No notes and no progress on stderr, only warnings.", alias="-q", group=_GROUP)] = False
     device: Annotated[str, Parameter(help="Where to compute: auto, cpu or cuda:0.", group=_GROUP)] = "auto"
     threads: Annotated[
         int | None,
@@ -107,9 +108,12 @@ class Common:
         directed: bool = False,
         features: FeatureChoice | None = None,
         memory: str | None = None,
-    ) -> tuple[SourceGraph, bool]:
-        """The graph ``source`` as ``small`` was made from it, and whether it is that very graph; if not, it is said."""
-        from gcond.condensed.origin import load_origin, transform_difference
+    ) -> tuple[SourceGraph, bool | None]:
+        """The graph ``source`` as ``small`` was made from it, and whether it is that very graph; if not, it is said.
+
+        ``None`` is for a graph of which that is not known.
+        """
+        from gcond.condensed.origin import load_origin, same_source, source_difference
         from gcond.graph.stored_graph import watched
 
         made = small.provenance
@@ -124,15 +128,12 @@ class Common:
                 memory_limit=memory,
             )
             graph = watched(graph, tick)
-            same = made is not None and made.source.get("sha256") == graph.sha256
+            same = same_source(made, graph)
         say_notes(graph, voice)
         for note in small.notes:
             voice.note(f"the condensed graph: {note}")
-        if made is not None and not same:
-            voice.warn(
-                f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
-                + (transform_difference(made, graph) or "its tensors, its split or its setting differ")
-            )
+        if said := source_difference(made, graph):
+            voice.warn(said)
         return graph, same
 
 
@@ -194,11 +195,37 @@ def can_draw(voice: Voice) -> bool:
     return True
 
 
-def check_new_file(out: Path, source: str, force: bool) -> None:
-    """Refuse a place that cannot be written to, and a file that stands there already, before any work."""
-    from gcond.runtime.files import check_writable
+class Reservations(ExitStack):
+    """The names of new files that are this command's until it ends."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: set[Path] = set()
+
+    def take(self, out: Path) -> None:
+        """Reserve ``out``, unless that is done."""
+        from gcond.runtime.files import reserved
+
+        if out not in self._names:
+            self.enter_context(reserved(out))
+            self._names.add(out)
+
+
+RESERVED: ContextVar[Reservations | None] = ContextVar("RESERVED", default=None)
+"""Of the command line that is being run."""
+
+
+def check_new_file(out: Path, source: str, force: bool) -> None:
+    """Refuse a place that cannot be written to, and a file that stands there already, before any work.
+
+    The name is this command's until it ends: of two that would make the same file at once the second is refused.
+    """
+    from gcond.runtime.files import check_writable, refuse_link
+
+    refuse_link(out)
     check_writable(out)
+    if (names := RESERVED.get()) is not None:
+        names.take(out)
     if not out.exists():
         return
     if Path(source).exists() and out.samefile(source):

@@ -52,9 +52,9 @@ def command(
     small = CondensedGraph.load(condensed)
     out = out or Path(f"{condensed.stem}-compact.safetensors")
     check_new_file(out, str(condensed), force)
-    graph = None
+    graph, same = None, None
     if on is not None:
-        graph, _ = common.load_origin(small, on, voice)
+        graph, same = common.load_origin(small, on, voice)
     with voice.progress("compact") as tick:
         made = compact(
             small,
@@ -74,6 +74,7 @@ def command(
     bytes_["before"] = small.nbytes  # a graph of unknown origin has no provenance to keep it in
     record = made.provenance.compaction if made.provenance is not None else {}
     payload = {"out": str(out), "nodes": made.num_nodes, "sha256": made.sha256, "bytes": bytes_, "compaction": record}
+    payload["same_source"] = same
     about = {"wrote": str(out), "storage": storage_sentence(bytes_), **compaction_facts(made)}
     if small.structure and not made.structure:
         about["structure"] = "its weights are dropped, so it cannot be grown: --keep-structure keeps them"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,8 +31,11 @@ from gcond.errors import GcondError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from gcond.cli.output import Voice
+    from gcond.evaluation.comparison_time import ComparisonTime
     from gcond.methods import Method
     from gcond.results import Comparison
+    from gcond.results.comparison_request import ComparisonRequest
 
 
 def command(
@@ -68,43 +72,85 @@ def command(
     What is done is kept in the run folder: the same command goes on where it was.
     """
     voice = common.start()
-    from gcond.cli.evaluate import named_models
-    from gcond.config import settings
-    from gcond.evaluation.compare import compare
-    from gcond.runtime.files import make_folder
-    from gcond.training import Recipe
+    from gcond.results.comparison_request import ComparisonRequest
 
-    chosen = chosen_methods(methods, parse_assignments(set_), recipe)
-    networks = named_models(models)
-    training = parse_assignments(train)
-    settings.build(Recipe, training, "the training recipe")
-    ratios, sizes = asked_budgets(ratio, nodes)
-    with work.open(common.threads) as engine:
-        graph = common.load(source, voice, setting=setting, directed=directed, features=features)
-        folder = out or Path(f"{file_stem(graph)}-comparison")
-        if not work.so_far:
-            make_folder(folder)
-        with voice.progress(f"comparing on {graph.name}") as tick:
-            found = compare(
-                graph,
-                methods=chosen,
-                ratio=ratios,
-                nodes=sizes,
-                models=networks,
-                seeds=seeds,
-                runs=runs,
-                metric=metric,
-                recipe=training,
-                folder=folder,
-                engine=engine,
-                device=common.device,
-                command=command_line(),
-                on_progress=tick,
-            )
+    asked = ComparisonRequest(
+        ratio, nodes, methods, models, seeds, runs, metric, recipe, set_, train, setting, directed, features
+    )
+    if work.so_far and out is not None and ratio is None and nodes is None:
+        usual = ComparisonRequest()
+        said = {key: value for key, value in dataclasses.asdict(asked).items() if value != getattr(usual, key)}
+        asked = dataclasses.replace(ComparisonRequest.kept_in(out), **said)
+    found, folder = _compared(source, asked, out, work, common=common, voice=voice)
     if not work.so_far:
         write_tables(found, folder)
     next_step = f"Everything is in {folder}; a page of it: {shlex.join(['gcond', 'report', str(folder)])}"
     voice.result({"folder": str(folder), **found.to_json()}, *shown(found), "", next_step)
+
+
+def _compared(
+    source: str, asked: ComparisonRequest, out: Path | None, work: EngineOptions, *, common: Common, voice: Voice
+) -> tuple[Comparison, Path]:
+    """The comparison that is ``asked`` for, and its folder."""
+    from gcond.cli.evaluate import named_models
+    from gcond.config import settings
+    from gcond.evaluation.compare import compare
+    from gcond.results import RunFolder
+    from gcond.runtime.files import make_folder
+    from gcond.training import Recipe
+
+    chosen = chosen_methods(asked.methods, parse_assignments(asked.settings), asked.recipe)
+    networks = named_models(asked.models)
+    training = parse_assignments(asked.training)
+    settings.build(Recipe, training, "the training recipe")
+    ratios, sizes = asked_budgets(asked.ratio, asked.nodes)
+    with work.open(common.threads) as engine:
+        graph = common.load(source, voice, setting=asked.setting, directed=asked.directed, features=asked.features)
+        folder = out or Path(f"{file_stem(graph)}-comparison")
+        if not work.so_far:
+            make_folder(folder)
+            RunFolder(folder).check_source(graph)
+            asked.save(folder)
+        try:
+            with voice.progress(f"comparing on {graph.name}") as tick:
+                found = compare(
+                    graph,
+                    methods=chosen,
+                    ratio=ratios,
+                    nodes=sizes,
+                    models=networks,
+                    seeds=asked.seeds,
+                    runs=asked.runs,
+                    metric=asked.metric,
+                    recipe=training,
+                    folder=folder,
+                    engine=engine,
+                    device=common.device,
+                    command=command_line(),
+                    on_estimate=None if voice.quiet else partial(_say_time, voice),
+                    on_progress=tick,
+                )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(how_to_go_on(folder, source)) from None
+    return found, folder
+
+
+def _say_time(voice: Voice, left: ComparisonTime) -> None:
+    """How much there is to do, before it starts."""
+    from gcond.reports.tables import count, rough_time
+
+    if not left.graphs and not left.trainings:
+        return
+    todo = f"{count(left.graphs, 'graph')} to make and {count(left.trainings, 'training')} to do"
+    most = f"at most {rough_time(left.seconds)} on {count(left.workers, 'worker')}, as short ones went"
+    others = f", and what {', '.join(left.uncounted)} take, which do not learn" if left.uncounted else ""
+    voice.note(f"{todo}: {most}{others}")
+
+
+def how_to_go_on(folder: Path, source: str) -> str:
+    """The sentence for a comparison that was interrupted."""
+    so_far = shlex.join(["gcond", "compare", source, "-o", str(folder), "--so-far"])
+    return f"interrupted: the same command goes on from what '{folder}' has, and {so_far} shows it"
 
 
 def write_tables(found: Comparison, folder: Path) -> None:

@@ -79,6 +79,7 @@ def command(
     voice = common.start()
     from gcond.reports.class_table import class_table
     from gcond.reports.tables import score_table
+    from gcond.runtime.files import make_folder
 
     assigned = with_metric(parse_assignments(set_), metric)
     if (condensed is None) == (whole is None):
@@ -92,12 +93,15 @@ def command(
     names = named_models(models)
     shape, training = divide_settings(names, assigned)
     networks = networks_of(names, shape)
-    _check_places(condensed if record else None, out)
+    if out is not None:
+        make_folder(out)
+    record = record and (condensed is None or _writable(condensed, voice))
 
     small = _load_condensed(condensed) if condensed is not None else None
     advice = advice_for(recipe, condensed, small)
     if advice is not None:
         networks = [advice.model(name, shape) for name in names]
+    same = None
     if small is None:
         source = load_whole(
             common, str(whole), voice, advice, setting=setting, directed=directed, features=features, memory=memory
@@ -139,6 +143,7 @@ def command(
         {
             "source": source.name,
             "condensed": str(condensed) if condensed is not None else None,
+            "same_source": same,
             "method": method,
             **({"notes": list(small.notes)} if small is not None and small.notes else {}),
             "nodes": (source if small is None else small).num_nodes,
@@ -254,17 +259,18 @@ def _list(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _check_places(condensed: Path | None, folder: Path | None) -> None:
-    """Refuse places that scores could not be written to before hours are spent on them."""
-    from gcond.runtime.files import check_writable, make_folder
+def _writable(condensed: Path, voice: Voice) -> bool:
+    """Whether scores can be written into the file; it is said before hours are spent where they cannot."""
+    from gcond.runtime.files import check_writable
 
-    if folder is not None:
-        make_folder(folder)
-    if condensed is not None and condensed.is_file():
-        try:
-            check_writable(condensed)
-        except GcondError as error:
-            raise GcondError(f"the scores cannot be recorded, {error}: use --no-record to only print them") from None
+    if not condensed.is_file():
+        return True  # to be refused by whoever reads it
+    try:
+        check_writable(condensed)
+    except GcondError as error:
+        voice.warn(f"the scores are printed and not recorded: {error}")
+        return False
+    return True
 
 
 def _load_condensed(path: Path) -> CondensedGraph:
@@ -273,13 +279,13 @@ def _load_condensed(path: Path) -> CondensedGraph:
     return CondensedGraph.load(path)
 
 
-def _can_record(small: CondensedGraph, same: bool, voice: Voice) -> bool:
+def _can_record(small: CondensedGraph, same: bool | None, voice: Voice) -> bool:
     """A file keeps scores on the very graph that it was made from: others could be taken for them."""
     if small.provenance is None:
         voice.note("the condensed file does not say what it was made from, so the scores are not recorded in it")
     elif not same:
         voice.note("the scores are not recorded in the condensed file, because they are on another graph")
-    return same
+    return bool(same)
 
 
 def _record(path: Path, scored: CondensedGraph, scores: Sequence[Score], voice: Voice) -> None:
@@ -288,4 +294,7 @@ def _record(path: Path, scored: CondensedGraph, scores: Sequence[Score], voice: 
     if graph.provenance is None or graph.sha256 != scored.sha256:
         voice.warn(f"'{path}' changed while it was evaluated, so the scores are not recorded in it")
         return
-    graph.with_scores(scores).save(path)
+    try:
+        graph.with_scores(scores).save(path)
+    except GcondError as error:  # a disk that is full by now must not cost the scores
+        voice.warn(f"the scores are printed and not recorded: {error}")

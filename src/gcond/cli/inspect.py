@@ -61,10 +61,10 @@ def command(
         _show_store(file, voice)
         return
     condensed = CondensedGraph.load(file)
-    source = None
+    source, same = None, None
     if on is not None:
-        source, _ = common.load_origin(condensed, on, voice, setting=setting, directed=directed, features=features)
-    _show_condensed(file, condensed, source, voice)
+        source, same = common.load_origin(condensed, on, voice, setting=setting, directed=directed, features=features)
+    _show_condensed(file, condensed, source, same, voice)
 
 
 def _show_source(file: Path, graph: SourceGraph, voice: Voice) -> None:
@@ -168,7 +168,9 @@ def _show_store(folder: Path, voice: Voice) -> None:
     voice.result(payload, facts(about).rich(), Table.of(arrays, words=(0, 1)).rich())
 
 
-def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | None, voice: Voice) -> None:
+def _show_condensed(
+    file: Path, graph: CondensedGraph, source: SourceGraph | None, same: bool | None, voice: Voice
+) -> None:
     from gcond.reports.tables import score_table, statistics_table
     from gcond.results import SourceSummary
 
@@ -186,6 +188,7 @@ def _show_condensed(file: Path, graph: CondensedGraph, source: SourceGraph | Non
     else:  # the statistics of a transform are as long as the feature list
         payload |= provenance.to_json() | {"transform": provenance.transform.get("kind")}
     payload |= {"statistics": found.to_json(), "source_statistics": _counts(original), "reduction": reduction}
+    payload |= {"same_source": same} if source is not None else {}
     payload["bytes"] = storage(file, graph, original.bytes if original is not None else None)
 
     name = (source.name if source is not None else remembered.name if remembered is not None else "") or "source"
@@ -238,6 +241,14 @@ def _ancestors(provenance: Provenance) -> Iterator[str]:
         child = parent
 
 
+def _earlier_sources(provenance: Provenance) -> Iterator[str]:
+    """The sources that it was made from before updates brought it along, the latest first."""
+    for each in reversed(provenance.updates):
+        source = each.get("source", {})
+        sha256 = str(source.get("sha256"))[:12]
+        yield f"{source.get('name')}, {source.get('nodes', 0):,} nodes, sha256 {sha256}…, seed {each.get('seed')}"
+
+
 def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], stored: str) -> Any:
     from gcond.reports.recipe_table import recommendation_sentence
     from gcond.reports.tables import assignments, facts, percent, seconds
@@ -265,6 +276,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], store
             "setting": p.setting + (", directed" if p.directed else ""),
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",
             "grown from": "\n".join(_ancestors(p)),
+            "updated from": "\n".join(_earlier_sources(p)),
             "started from": p.start,
             **structure_facts(graph),
             **learned_facts(p),

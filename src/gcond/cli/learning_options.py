@@ -139,13 +139,14 @@ def tell_written(
 def learned_facts(provenance: Provenance) -> dict[str, str]:
     """Facts about a run that learned: epochs, the best probe, what went wrong on the way."""
     from gcond.callbacks.deadline import OUT_OF_TIME
-    from gcond.reports.figures.learning_curves import kept_probe
-    from gcond.reports.tables import percent
 
     history = provenance.history
     late = provenance.ended == OUT_OF_TIME
     if not history.get("loss") and not late:
         return {}
+    from gcond.reports.figures.learning_curves import kept_probe
+    from gcond.reports.tables import percent
+
     ran, most = len(history["loss"]), provenance.settings["epochs"]
     short = provenance.ended if late else "stopped early"
     found = {"epochs": f"{ran:,}" if ran == most else f"{ran:,} of {most:,}, {short}"}

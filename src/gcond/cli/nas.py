@@ -83,7 +83,7 @@ def command(
     out = out or Path(f"{condensed.stem}-nas")
     check_run_folder(out, SEARCH)
     small = CondensedGraph.load(condensed)
-    source, _ = common.load_origin(small, on, voice, setting=setting, directed=directed, features=features)
+    source, same = common.load_origin(small, on, voice, setting=setting, directed=directed, features=features)
     RunFolder(out).check_source(source)
     with work.open(common.threads) as worker:
         if not work.so_far:
@@ -119,4 +119,7 @@ def command(
             from gcond.reports.figures.architecture_agreement import architectures_figure
 
             save_figure(architectures_figure(found), out / "nas.png")
-    voice.result({"out": str(out), **found.to_json()}, *(table.rich() for table in search_tables(found, str(out))))
+    voice.result(
+        {"out": str(out), "same_source": same, **found.to_json()},
+        *(table.rich() for table in search_tables(found, str(out))),
+    )

@@ -6,11 +6,12 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console, RenderableType
 
+from gcond.runtime.plain_text import printable
 from gcond.runtime.progress_tick import Tick, ignore
 
 # Wide enough that no table is squeezed when nobody's window limits it.
@@ -21,29 +22,36 @@ _BAR_WIDTH = 16
 
 @dataclass(frozen=True)
 class Voice:
-    """The way a command speaks: ``json`` keeps stdout for one object, ``quiet`` keeps stderr for errors."""
+    """The way a command speaks: ``json`` keeps stdout for one object, ``quiet`` stderr for errors and warnings."""
 
     json: bool = False
     quiet: bool = False
+    _held: list[str] = field(default_factory=list)
 
     def result(self, payload: dict[str, Any], *shown: RenderableType) -> None:
         """The outcome: one JSON object, or the tables and lines ``shown`` to people."""
+        for text in self._held:
+            _line("warning", text)
+        self._held.clear()
         if self.json:
             print(json.dumps(payload, allow_nan=False))
             return
         console = _console(sys.stdout)
         for part in shown:
-            console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
+            plain = printable(part) if isinstance(part, str) else part
+            console.print(plain, markup=False, highlight=False, soft_wrap=isinstance(part, str))
 
     def note(self, text: str) -> None:
         """A plain line on stderr for people; nothing when quiet."""
         if not self.quiet:
-            print(f"note: {text}", file=sys.stderr)
+            _line("note", text)
 
     def warn(self, text: str) -> None:
-        """Like :meth:`note`, for what may make a result wrong."""
-        if not self.quiet:
-            print(f"warning: {text}", file=sys.stderr)
+        """A line on stderr on what may make a result wrong; when quiet it comes with the result, if there is one."""
+        if self.quiet:
+            self._held.append(text)
+        else:
+            _line("warning", text)
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Tick]:
@@ -68,11 +76,13 @@ class Voice:
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
+            what = printable(what)
             task = bar.add_task(what, total=None, rate="", detail="")
             current = what
 
             def tick(what: str, done: float, total: float, detail: str = "") -> None:
                 nonlocal current
+                what, detail = printable(what), printable(detail)
                 if what != current:
                     current = what
                     bar.reset(task, description=what, total=total, completed=0, rate="", detail=detail)
@@ -83,7 +93,11 @@ class Voice:
 
 def fail(sentence: str) -> None:
     """The one line of an error, on stderr, without a line break inside."""
-    print(f"gcond: {' '.join(sentence.split())}", file=sys.stderr)
+    _line("gcond", " ".join(sentence.split()))
+
+
+def _line(who: str, text: str) -> None:
+    print(f"{who}: {printable(text.replace(chr(10), ' '))}", file=sys.stderr)
 
 
 class _Console(Console):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_list
-from gcond.cli.common_options import DEFAULTS, Common, whole_number
+from gcond.cli.common_options import DEFAULTS, Common, check_new_file, flag, whole_number
 from gcond.config.registry import resolve
 from gcond.errors import GcondError
 
@@ -51,6 +51,9 @@ def command(
     ] = None,
     runs: Annotated[int, whole_number("How often a GCN is trained at each threshold.", least=1)] = 3,
     seed: Annotated[int, whole_number("Of layouts, of t-SNE and of the first training.")] = 0,
+    force: Annotated[
+        bool, flag("Replace the one figure that -o names if it exists; those in a folder always are.")
+    ] = False,
     common: Common = DEFAULTS,
 ) -> None:
     """Draw condensed graphs, and what was measured on them, as PNG or SVG.
@@ -79,6 +82,8 @@ def command(
         for name, make in (_of_run(path, asked) if path.is_dir() else _of_file(path, asked))
     ]
     _check_targets([(path, target) for path, _, target, _ in plan])
+    if place.is_file:
+        check_new_file(place.out, "", force)
 
     drawn: list[dict[str, str]] = []
     left_out: list[dict[str, str]] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from gcond.cli.common_options import DEFAULTS, Common, say_notes
+from gcond.cli.common_options import DEFAULTS, Common, check_new_file, flag, say_notes
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def command(
     *,
     on: Annotated[str | None, Parameter(help="The source graph, for class names and its nodes in the figures.")] = None,
     out: Annotated[Path, Parameter(alias="-o", help="The page.")] = Path("page.html"),
+    force: Annotated[bool, flag("Replace the page if it exists.")] = False,
     title: Annotated[str, Parameter(help="Its title; one of the data sets and sizes if not given.")] = "",
     common: Common = DEFAULTS,
 ) -> None:
@@ -38,10 +39,10 @@ def command(
     voice = common.start()
     from gcond.reports.page import read_runs, render_page
     from gcond.reports.tables import size
-    from gcond.runtime.files import atomic_path, check_writable
+    from gcond.runtime.files import atomic_path
 
     _check_out(out, runs)
-    check_writable(out)
+    check_new_file(out, "", force)
     found = read_runs(runs)
     source = _source(found, on, common, voice) if on is not None else None
     with voice.progress("drawing"):

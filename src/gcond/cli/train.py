@@ -84,10 +84,11 @@ def command(
     advice = advice_for(recipe, file, small)
     if advice is not None:
         network = advice.model(model, shape)
+    same = None
     if small is None:
         source = load_whole(common, graph, voice, advice, setting=setting, directed=directed, features=features)
     else:
-        source, _ = common.load_origin(small, str(on), voice, setting=setting, directed=directed, features=features)
+        source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed, features=features)
     with voice.progress(f"training {model}") as tick:
         trained = train(
             source if small is None else small,
@@ -104,7 +105,7 @@ def command(
     trained.save(out)
     about = {"wrote": str(out), **model_facts(trained), "time": f"{seconds(trained.record.cpu_seconds)} CPU time"}
     about["next"] = f"gcond predict {out} --on {on or graph} -o predictions.csv"
-    voice.result({"out": str(out), **model_payload(trained)}, facts(about).rich())
+    voice.result({"out": str(out), "same_source": same, **model_payload(trained)}, facts(about).rich())
 
 
 def _load_condensed(path: Path) -> CondensedGraph:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gcond.condensed.provenance import Origin
 from gcond.data import load
 from gcond.graph import Setting, SourceGraph
 from gcond.graph.feature_kinds import FeatureChoice
@@ -25,6 +26,9 @@ class ReadAs(Protocol):
 
     @property
     def transform(self) -> dict[str, Any]: ...
+
+    @property
+    def source(self) -> Origin: ...
 
 
 def load_origin(
@@ -70,6 +74,20 @@ def load_origin(
         data_dir=data_dir,
         labelled=labelled,
         memory_limit=memory_limit,
+    )
+
+
+def same_source(made: ReadAs | None, graph: SourceGraph) -> bool | None:
+    """Whether ``graph`` is the very one that ``made`` is from; ``None`` where that is not known."""
+    return None if made is None else made.source.get("sha256") == graph.sha256
+
+
+def source_difference(made: ReadAs | None, graph: SourceGraph, who: str = "this was") -> str:
+    """A sentence where ``graph`` is not the very one that ``made`` is from, else nothing."""
+    if made is None or same_source(made, graph):
+        return ""
+    return f"'{graph.name}' is not the graph {who} made from ('{made.source.get('name')}'): " + (
+        transform_difference(made, graph) or "its tensors, its split or its setting differ"
     )
 
 

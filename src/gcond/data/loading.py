@@ -19,6 +19,7 @@ from gcond.graph import Setting
 from gcond.graph.feature_kinds import CHOICES, FeatureChoice
 from gcond.graph.learning_setting import SETTINGS
 from gcond.runtime.memory import held_bytes, parse_bytes
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -33,6 +34,7 @@ FORMS = (
 )
 
 
+@with_usual_torch
 def load(
     source: str | Path | SourceGraph | Data,
     *,
@@ -74,7 +76,22 @@ def load(
             f"'{graph.name}' and the work on it take about {need / 10**6:.0f} MB, and the limit is {limit / 10**6:.0f} "
             "MB: pack it with `gcond pack`, and give the store, which is read from disk"
         )
-    return graph
+    return _doubted(source, graph) if features is None else graph
+
+
+def _doubted(source: Any, graph: SourceGraph) -> SourceGraph:
+    """``graph`` with a note where its features are as a person had them, nobody chose that, and their scale is useless.
+
+    Tables and other files get a transform that is chosen; what gcond wrote, and a ``Data``, stay as they are.
+    """
+    from gcond.graph import SourceGraph
+    from gcond.graph.feature_scale import scale_warning
+
+    given = not isinstance(source, str | os.PathLike) or Path(source).suffix == ".safetensors"
+    if not given or isinstance(source, SourceGraph) or graph.transform.kind != "none" or _is_stored(graph):
+        return graph
+    warned = scale_warning(graph.x)
+    return replace(graph, notes=(*graph.notes, warned)) if warned and warned not in graph.notes else graph
 
 
 def _is_stored(graph: SourceGraph) -> bool:
@@ -135,7 +152,6 @@ def check_features(features: Any) -> None:
 
 def _from_object(source: Any, request: Request) -> SourceGraph:
     from gcond.graph import SourceGraph
-    from gcond.graph.feature_scale import scale_warning
     from gcond.graph.feature_treatment import treated
 
     if isinstance(source, SourceGraph):
@@ -153,10 +169,7 @@ def _from_object(source: Any, request: Request) -> SourceGraph:
         notes=notes,
         labelled=request.labelled,
     )
-    if request.features is not None:
-        return treated(graph, request.features)
-    warned = scale_warning(graph.x)
-    return replace(graph, notes=(*graph.notes, warned)) if warned else graph
+    return graph if request.features is None else treated(graph, request.features)
 
 
 def _with_split(data: Data, request: Request) -> tuple[Data, tuple[str, ...]]:
@@ -169,6 +182,7 @@ def _with_split(data: Data, request: Request) -> tuple[Data, tuple[str, ...]]:
     if data.get("y") is None and not request.labelled:
         data = copy(data)  # shallow: the caller's own gets no labels
         data.y = torch.full((int(data.num_nodes or 0),), -1)
+    data = _own_names(data)
     incomplete = any(data.get(key) is None for key in ("edge_index", "y"))
     if incomplete or any(data.get(f"{part}_mask") is not None for part in PARTS):
         return data, ()  # to be used, or refused, as it is
@@ -178,6 +192,18 @@ def _with_split(data: Data, request: Request) -> tuple[Data, tuple[str, ...]]:
     data = copy(data)  # shallow: the caller's own gets no masks
     data.train_mask, data.val_mask, data.test_mask = split.train, split.val, split.test
     return data, (split.note,)
+
+
+def _own_names(data: Data) -> Data:
+    """``data`` with ``val_mask`` where it has ``valid_mask`` or the like; a copy then."""
+    from gcond.data.splits import OTHER_NAMES
+
+    for part, others in OTHER_NAMES.items():
+        for word in others:
+            if data.get(f"{part}_mask") is None and data.get(f"{word}_mask") is not None:
+                data = copy(data)
+                data[f"{part}_mask"] = data[f"{word}_mask"]
+    return data
 
 
 def _from_path(path: Path, request: Request) -> SourceGraph:

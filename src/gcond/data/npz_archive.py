@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from gcond.data.arrays import tensor, whole_numbers
 from gcond.data.size_check import require_memory
-from gcond.data.splits import Split
+from gcond.data.splits import OTHER_NAMES, Split
 from gcond.errors import GcondError
 from gcond.graph import validation as checks
 from gcond.graph.source_graph import PARTS
@@ -60,6 +61,7 @@ class Archive:
             )
         require_memory(2 * sum(self._sizes[key] for key in keys), f"'{self.name}'")
         try:
+            self._check_lengths(keys)
             with np.load(self._open(), allow_pickle=False) as arrays:
                 found = {key: self._array(arrays, key) for key in keys}
         except GcondError:
@@ -86,6 +88,21 @@ class Archive:
             raise GcondError(f"{self.label(keys[2])} must have one entry more than the {size[0]} rows")
         return checks.csr(f"the arrays {', '.join(keys)} in '{self.name}'", indptr, indices, values.float(), size)
 
+    def _check_lengths(self, keys: Sequence[str]) -> None:
+        """Refuse arrays whose header claims another length than the archive has for them, before memory is taken."""
+        with zipfile.ZipFile(self._open()) as archive:
+            for info in archive.infolist():
+                if (key := info.filename.removesuffix(".npy")) not in keys or key == info.filename:
+                    continue
+                with archive.open(info) as member:
+                    version = np.lib.format.read_magic(member)
+                    read = np.lib.format.read_array_header_1_0
+                    shape, _, kind = (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(member)
+                    held = info.file_size - member.tell()
+                claimed = math.prod(shape) * kind.itemsize
+                if not kind.hasobject and claimed != held:
+                    raise GcondError(f"{self.label(key)} claims {claimed:,} bytes and has {held:,}: it is damaged")
+
     def _array(self, arrays: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
         try:
             array = arrays[key]
@@ -108,7 +125,11 @@ def edges_of(matrix: SparseMatrix) -> Tensor:
 
 def own_split(archive: Archive) -> Split | None:
     """The split that the file brings: ``train_mask``, ``val_mask`` and ``test_mask``, or the same without ``_mask``."""
-    names = {part: next((key for key in (f"{part}_mask", part) if key in archive), None) for part in PARTS}
+    spelled = {part: (part, *OTHER_NAMES.get(part, ())) for part in PARTS}
+    names = {
+        part: next((key for word in words for key in (f"{word}_mask", word) if key in archive), None)
+        for part, words in spelled.items()
+    }
     if not any(names.values()):
         return None
     if absent := [part for part, key in names.items() if key is None]:

@@ -10,6 +10,7 @@ import numpy as np
 from gcond.data.store_reading import open_store
 from gcond.errors import GcondError
 from gcond.graph.stored_arrays import StoredArrays, StoredSparseRows
+from gcond.graph.streamed_operator import read_piece
 
 if TYPE_CHECKING:
     from gcond.data.load_request import Request
@@ -55,7 +56,8 @@ def as_source_graph(stored: StoredArrays) -> tuple[SourceGraph, Matrix]:
     from gcond.linalg.sparse import SparseMatrix
 
     def tensor(array: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(np.array(array))
+        # Read and not copied from its map, the pages of which would be held beside it.
+        return torch.from_numpy(read_piece(array.reshape(-1), 0, array.size).reshape(array.shape))
 
     if isinstance(stored.x, StoredSparseRows):
         indptr, indices, values = map(tensor, (stored.x.indptr, stored.x.indices, stored.x.values))
@@ -81,6 +83,7 @@ def as_source_graph(stored: StoredArrays) -> tuple[SourceGraph, Matrix]:
         notes=stored.notes,
         listed_edges=stored.listed_edges,
         ids=stored.node_ids(),
+        feature_names=stored.feature_names,
         **masks,
     )
     return graph, raw

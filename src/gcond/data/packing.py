@@ -22,6 +22,7 @@ from gcond.graph import Setting
 from gcond.graph.stored_arrays import StoredArrays
 from gcond.runtime.memory import parse_bytes
 from gcond.runtime.progress_tick import Tick, ignore
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 PackFolder = Callable[[Path, Request, Packing], None]
 
 
+@with_usual_torch
 def pack(
     source: str | Path | SourceGraph | Data,
     out: str | Path,

@@ -10,6 +10,8 @@ from torch import Tensor
 from gcond.errors import GcondError
 from gcond.runtime.seeds import generator
 
+OTHER_NAMES = {"train": ("training",), "val": ("valid", "validation", "dev"), "test": ("testing",)}
+"""Names that people give the parts of a split, beside our own."""
 TRAIN, VAL = 20, 30
 """Nodes per class, as Shchur et al. drew them (Pitfalls of Graph Neural Network Evaluation, 2018)."""
 

@@ -71,6 +71,7 @@ class Facts:
     listed_edges: int | None = None
     ids: IdKind = ""
     """The kind of names that the nodes have, if any."""
+    feature_names: tuple[str, ...] = ()
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:

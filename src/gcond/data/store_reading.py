@@ -161,7 +161,9 @@ def _hash(path: Path, hear: Any) -> str:
 
 
 def _facts(values: Mapping[str, Any]) -> Facts:
+    names = values.get("feature_names", ())  # which older stores lack
     several = {key: tuple(map(str, values[key])) for key in ("class_names", "notes")}
+    several["feature_names"] = tuple(map(str, names))
     facts = Facts(**{**values, **several})
     if facts.setting not in SETTINGS or facts.usual not in CHOICES or facts.ids not in get_args(IdKind):
         raise ValueError
@@ -212,4 +214,5 @@ def _assemble(folder: Path, facts: Facts, arrays: Mapping[str, np.ndarray], sha2
         transform=FeatureTransform.from_json(facts.transform),
         ids=ids,
         id_kind=facts.ids or ("text" if ids else ""),
+        feature_names=facts.feature_names,
     )

@@ -196,5 +196,6 @@ def put_graph(store: StoreWriter, graph: SourceGraph, *, raw: Matrix | None, usu
             notes=graph.notes,
             listed_edges=graph.listed_edges,
             ids=kind,
+            feature_names=graph.feature_names,
         )
     )

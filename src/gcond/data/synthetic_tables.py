@@ -25,6 +25,7 @@ from gcond.config.settings import build, whole_number
 from gcond.errors import GcondError
 from gcond.runtime.folders import atomic_folder
 from gcond.runtime.progress_tick import Tick, ignore
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     import pyarrow
@@ -80,6 +81,7 @@ class SyntheticTables:
         return self.nodes * (4 * self.features + 16) + 8 * self.edges
 
 
+@with_usual_torch
 def synthesize(
     folder: str | Path,
     *,

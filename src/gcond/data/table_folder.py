@@ -23,7 +23,7 @@ from torch import Tensor
 
 from gcond.data.load_request import Request
 from gcond.data.size_check import require_memory
-from gcond.data.splits import Split
+from gcond.data.splits import OTHER_NAMES, Split
 from gcond.data.table_features import SparseRows, feature_form, list_features, sparse_features
 from gcond.data.table_file import Table, TableFiles, find_table, first_line, first_true, listed
 from gcond.data.table_ids import each_once, has_whole_ids, node_ids
@@ -86,6 +86,7 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
         class_names=class_names,
         notes=(*nodes.feature_notes(), *label_notes, *edge_notes(edges)),
         ids=_as_given(blocks, ids) if ids is not None else None,
+        feature_names=nodes.feature_names,
     )
 
 
@@ -244,6 +245,11 @@ class NodeTable:
                 "encode it as numbers or leave it out"
             )
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The columns that the features are, where each is a column of its own."""
+        return tuple(self._features) if self._form == "wide" else ()
+
     def feature_notes(self) -> tuple[str, ...]:
         """A note on which columns the features are."""
         if self._form == "none":
@@ -281,6 +287,8 @@ def _split(nodes: Table) -> np.ndarray:
     import pyarrow.compute as pc
 
     words = pc.utf8_lower(nodes.text("split"))
+    for part, others in OTHER_NAMES.items():
+        words = pc.if_else(pc.is_in(words, value_set=pa.array(others)), part, words)
     known = ("", *PARTS)
     for word in pc.unique(words).to_pylist():
         if word not in known:

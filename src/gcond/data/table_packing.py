@@ -83,6 +83,7 @@ def _pack(nodes: NodeTable, files: TableFiles, request: Request, packing: Packin
         (note, *nodes.feature_notes(), *label_notes, *edge_notes(first)),
         classes=classes,
         class_names=class_names,
+        feature_names=nodes.feature_names,
         usual="auto",
         ids=ids.kind if ids is not None else "",
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -16,18 +16,22 @@ from gcond.config.metric import Metric
 from gcond.data import load
 from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
+from gcond.evaluation.comparison_time import ComparisonTime, comparison_time
 from gcond.evaluation.evaluate import as_given, asked_recipe, check_fit, check_one_number_of_threads
 from gcond.graph import SourceGraph, budget_for
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.jobs import ORIGINAL, Condensation, Runner, TrainingJob, training_seeds
+from gcond.jobs.training_job import TrainingGround
 from gcond.methods import Method
 from gcond.methods import resolve as resolve_methods
 from gcond.models import Model
 from gcond.models import resolve as resolve_models
 from gcond.results import WHOLE, Comparison, Line, RunFolder, SourceSummary, Trial
+from gcond.results.comparison import ENOUGH_SEEDS, Mark
 from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick
 from gcond.runtime.threads import check_threads
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe
 from gcond.training.metrics import Confusion, deviation, over_runs, value
 
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 SIGNIFICANCE = 0.05
 
 
+@with_usual_torch
 def compare(
     source: SourceGraph | Data | str | Path,
     *,
@@ -57,6 +62,7 @@ def compare(
     device: str = "auto",
     threads: int | None = None,
     command: str = "",
+    on_estimate: Callable[[ComparisonTime], None] | None = None,
     on_progress: Tick | None = None,
     **training: Any,
 ) -> Comparison:
@@ -71,7 +77,8 @@ def compare(
 
     All of it is kept in the run folder ``folder``: what is there already is not done again. ``engine`` does the work
     (:func:`gcond.open_engine`), by default the cores of this machine, whose jobs share ``threads`` CPU threads or
-    take as many as their work deserves.
+    take as many as their work deserves. ``on_estimate`` is told, before any of it, how much is left to do and how long
+    that will take at most, which is measured first.
     """
     check_one_number_of_threads(engine, threads)
     seeds = settings.whole_number(seeds, "seeds", least=1)
@@ -94,6 +101,11 @@ def compare(
     lines: list[Line] = []
     with nullcontext(engine) if engine else LocalEngine(threads=check_threads(threads)) as workers:
         runner = Runner(source, kept, workers, device=device, on_progress=on_progress)
+        if on_estimate is not None and not workers.idle:
+            ground = TrainingGround(source, device, workers.threads_per_job)
+            shared = getattr(workers, "workers", None) or 1
+            with suppress(GcondError):  # what cannot be trained is told by the comparison
+                on_estimate(comparison_time(grid, networks, runs, kept=kept, ground=ground, workers=shared))
         made = runner.condense(grid)
         for model, own_recipe in networks:
             measured = _measure(runner, model, own_recipe, made, runs)
@@ -195,6 +207,14 @@ def paired_p_value(first: Sequence[float], second: Sequence[float]) -> float | N
     return found if math.isfinite(found) else 0.0  # always the same difference: no chance in it
 
 
+def not_distinguishable(first: Sequence[float], second: Sequence[float]) -> bool:
+    """Whether a test over these pairs had a chance to find a difference, and found none; or there is none."""
+    if len(first) < ENOUGH_SEEDS:
+        return list(first) == list(second)
+    p = paired_p_value(first, second)
+    return p is not None and p >= SIGNIFICANCE
+
+
 def _whole_line(source: SourceGraph, model: Model, measured: _Measured) -> Line | None:
     """The model on the graph that the others stand for; ``None`` where it could not be trained there."""
     if not measured.tests:
@@ -239,11 +259,12 @@ def _budget_lines(
     best = max(lines.values(), key=lambda line: line.value(metric) or 0.0).method
     for name, line in lines.items():
         common = sorted(by_seed[best].keys() & by_seed[name].keys())
-        p = paired_p_value([by_seed[best][seed] for seed in common], [by_seed[name][seed] for seed in common])
+        pair = [by_seed[best][seed] for seed in common], [by_seed[name][seed] for seed in common]
         if name == best:
             lines[name] = replace(line, mark="best")
         else:
-            lines[name] = replace(line, p_value=p, mark="tied" if p is not None and p >= SIGNIFICANCE else "")
+            mark: Mark = "tied" if not_distinguishable(*pair) else ""
+            lines[name] = replace(line, p_value=paired_p_value(*pair), mark=mark)
     return list(lines.values())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -12,10 +11,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from gcond.condensed import CondensedGraph, Provenance, Score, Scores
-from gcond.condensed.origin import load_origin, transform_difference
+from gcond.condensed.origin import load_origin, source_difference, transform_difference
 from gcond.config import settings
 from gcond.data import load
-from gcond.errors import GcondError, GcondWarning
+from gcond.errors import GcondError, warn
 from gcond.evaluation.recommended import RECOMMENDED, lent_advice, own_advice
 from gcond.graph import SourceGraph
 from gcond.graph.feature_kinds import FeatureChoice
@@ -28,6 +27,7 @@ from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick
 from gcond.runtime.tensor_file import read_metadata_kind
 from gcond.runtime.threads import check_threads
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe, recipe_for
 from gcond.training.metrics import deviation, over_runs
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gcond.graph.features import FeatureTransform
 
 
+@with_usual_torch
 def evaluate(
     graph: CondensedGraph | SourceGraph | str | Path,
     *,
@@ -175,9 +176,9 @@ def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str 
             return graph
         raise GcondError("a condensed graph is tested on its source: give the source graph as on=")
     if isinstance(graph, CondensedGraph):
-        source, made = load_origin(graph.provenance, on), graph.provenance
-        if source is on and made is not None and (said := transform_difference(made, source)):
-            warnings.warn(f"'{source.name}' is not as this was made from it: {said}", GcondWarning, stacklevel=4)
+        source = load_origin(graph.provenance, on)
+        if said := source_difference(graph.provenance, source):
+            warn(said)
         return source
     if isinstance(on, SourceGraph):
         return on
@@ -187,7 +188,7 @@ def source_of(graph: CondensedGraph | SourceGraph, on: SourceGraph | Data | str 
 def _check_alike(made: Provenance | None, source: SourceGraph) -> None:
     """Warn where a recommendation was found with other features than those it is lent to."""
     if made is not None and (said := transform_difference(made, source)):
-        warnings.warn(f"the recipe was found for other features of '{source.name}': {said}", GcondWarning, stacklevel=4)
+        warn(f"the recipe was found for other features of '{source.name}': {said}")
 
 
 def asked_recipe(

@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from gcond.condensed import CondensedGraph, Recommendation
-from gcond.condensed.origin import load_origin, transform_difference
+from gcond.condensed.origin import load_origin, source_difference
 from gcond.config import settings
 from gcond.config.registry import suggest
 from gcond.errors import GcondError
@@ -31,6 +31,7 @@ from gcond.results import RecipeSearch, RunFolder, Trial, TriedRecipe
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine
 from gcond.runtime.progress_tick import Tick
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe, recipe_for
 from gcond.training.metrics import deviation
 
@@ -102,6 +103,7 @@ def usual_grid(start: Training) -> dict[str, list[Any]]:
     }
 
 
+@with_usual_torch
 def recommend(
     graphs: CondensedGraph | str | Path | Iterable[CondensedGraph | str | Path],
     *,
@@ -201,12 +203,8 @@ def source_of_all(smalls: Sequence[CondensedGraph], on: SourceGraph | Data | str
     """The source graph ``on``, which must be the very one that ``smalls`` were made from."""
     made = smalls[0].provenance
     source = load_origin(made, on)
-    if made is not None and source.sha256 != made.source.get("sha256"):
-        raise GcondError(
-            f"'{source.name}' is not the graph these were made from ('{made.source.get('name')}'): "
-            f"{transform_difference(made, source) or 'its tensors, its split or its setting differ'}, "
-            "and a recommendation needs the same"
-        )
+    if said := source_difference(made, source, "these were"):
+        raise GcondError(f"{said}, and a recommendation needs the same")
     for small in smalls:
         check_fit(small, source, parts=("val",))
     return source

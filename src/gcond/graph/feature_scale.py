@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import torch
-
-from gcond.graph.features import column_scales
-from gcond.linalg.sparse import Matrix, SparseMatrix
+from gcond.graph.features import column_scales_of, occurrences, squares
+from gcond.linalg.sparse import Matrix
 
 SHORTEST, LONGEST = 0.01, 1e4
 """Usual lengths of a row; Adam at a rate of 0.01 fits what is between in a few hundred steps."""
@@ -17,11 +15,11 @@ REMEDY = "features='auto' chooses a transform"
 
 def scale_warning(x: Matrix) -> str:
     """A sentence where the scale of the features is useless, else nothing."""
-    values = x.values if isinstance(x, SparseMatrix) else x
-    length = float(torch.linalg.vector_norm(values, dtype=torch.float64)) / x.shape[0] ** 0.5
+    total = squares(x)
+    length = (float(total.sum()) / x.shape[0]) ** 0.5
     if length == 0:
         return ""
-    scales = column_scales(x)
+    scales = column_scales_of(total, occurrences(x))
     ratio = float(scales.max() / scales.median())
     if ratio > UNEVEN:
         return f"one feature is {ratio:,.0f} times as large as is usual here, and models may see nothing else: {REMEDY}"

@@ -77,4 +77,4 @@ def _with_structure(graph: SourceGraph, recorded: FeatureTransform | None) -> So
     notes = graph.notes
     if graph.transform.kind != "structural":
         notes += (f"the {graph.num_features} given features are replaced by {x.shape[1]} structural ones",)
-    return dataclasses.replace(graph, x=compact(x), transform=transform, notes=notes)
+    return dataclasses.replace(graph, x=compact(x), transform=transform, notes=notes, feature_names=())

@@ -23,6 +23,7 @@ from gcond.linalg.tall import RowFile
 from gcond.runtime.files import atomic_path, check_writable
 from gcond.runtime.memory import SAFE_SHARE, available_bytes, hand_back, held_bytes, parse_bytes
 from gcond.runtime.threads import SPARSE, check_threads, threads_for
+from gcond.runtime.torch_settings import with_usual_torch
 
 Features: TypeAlias = Tensor | SparseMatrix | np.ndarray
 
@@ -34,6 +35,7 @@ PIECE = 4 * 2**20
 VECTOR = 16
 
 
+@with_usual_torch
 @torch.no_grad()
 def propagate(
     graph: SourceGraph | SparseMatrix,

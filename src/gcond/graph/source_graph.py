@@ -14,6 +14,8 @@ from torch import Tensor
 
 from gcond.errors import GcondError
 from gcond.graph import validation as checks
+from gcond.graph.doubts import doubts
+from gcond.graph.feature_names import check_feature_names
 from gcond.graph.features import FeatureTransform, compact
 from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
@@ -24,6 +26,7 @@ from gcond.graph.structural_features import structural_features
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense, take_rows
 from gcond.runtime import notebook
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, read_tensors, write_tensors
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -63,8 +66,11 @@ class SourceGraph:
     """Edges as the raw file lists them, an undirected pair once; tables in papers count these."""
     ids: NodeIds | None = None
     """The names that the nodes have in the person's own table, if any: no part of the fingerprint."""
+    feature_names: tuple[str, ...] = ()
+    """The columns of the table that the features are, in order, where each is a column of its own; as ``ids``."""
 
     @classmethod
+    @with_usual_torch
     def build(
         cls,
         *,
@@ -84,17 +90,18 @@ class SourceGraph:
         notes: tuple[str, ...] = (),
         listed_edges: int | None = None,
         ids: NodeIds | Sequence[str] | Sequence[int] | None = None,
+        feature_names: Sequence[str] = (),
         labelled: bool = True,
         copy: bool = True,
     ) -> SourceGraph:
         """Validate raw tensors and build the graph.
 
         ``edge_index`` is int [2, E], sources above targets as in PyG; ``train``, ``val`` and ``test``
-        are boolean masks [N] or node ids. Self-loops and duplicates are dropped, and a one-way edge
-        gets its reverse unless ``directed``; each such repair is said in ``notes``. Without features (``x`` is None)
-        the graph gets structural ones. ``ids`` are the nodes' own names. Without ``labelled`` no label and no training
-        node is needed, which is enough to predict for, and for nothing else. The graph is a copy that later changes to
-        the tensors do not reach; without ``copy`` the caller hands ``x`` over, which may be most of the memory.
+        are boolean masks [N] or node ids. Self-loops and duplicates are dropped, and a one-way edge gets its reverse
+        unless ``directed``; each such repair is said in ``notes``. Without features (``x`` is None) the graph gets
+        structural ones. ``ids`` are the nodes' own names, ``feature_names`` those of the features. Without ``labelled``
+        no label and no training node is needed, enough to predict for, and for nothing else. The graph is a copy that
+        later changes to the tensors do not reach; without ``copy`` ``x`` is handed over, maybe most of the memory.
         """
         if setting not in SETTINGS:
             raise GcondError(f"unknown setting '{setting}': choose transductive or inductive")
@@ -118,9 +125,10 @@ class SourceGraph:
             directed=directed,
             class_names=tuple(class_names),
             transform=transform or FeatureTransform(),
-            notes=(*notes, *repairs),
+            notes=tuple(dict.fromkeys((*notes, *repairs, *doubts(x, classes if labelled else 0)))),
             listed_edges=listed_edges,
             ids=NodeIds.of(ids, n) if ids is not None else None,
+            feature_names=check_feature_names(feature_names, x.shape[1]),
             **masks,
         )
 
@@ -130,8 +138,12 @@ class SourceGraph:
 
         ``options`` are those of :meth:`build`, such as ``setting`` and ``directed``.
         """
-        if missing := [key for key in ("edge_index", "y", *MASKS) if data.get(key) is None]:
-            raise GcondError(f"the PyG Data has no {', '.join(missing)}: it needs edge_index, y and the three masks")
+        for keys, right in (
+            (("edge_index", "y"), "it needs edge_index and y, a class id for every node, and can do without all else"),
+            (MASKS, "give all three masks, or none to gcond.load"),
+        ):
+            if missing := [key for key in keys if data.get(key) is None]:
+                raise GcondError(f"the PyG Data has no {', '.join(missing)}: {right}")
         parts = {part: data[f"{part}_mask"] for part in PARTS}
         weight = data.get("edge_weight")
         if names := data.get("class_names"):
@@ -298,11 +310,13 @@ class SourceGraph:
             "kind": "source",
             "shape": [self.num_nodes, self.num_features],
             "transform": self.transform.to_json(),
+            "feature_names": self.feature_names,
             **{key: getattr(self, key) for key in _WRITTEN},
         }
         write_tensors(path, self._tensors() | (self.ids.tensors() if self.ids is not None else {}), metadata)
 
     @classmethod
+    @with_usual_torch
     def load(cls, path: str | Path, *, labelled: bool = True) -> SourceGraph:
         """Read what :meth:`save` wrote, validating it as any other input; ``labelled`` as for :meth:`build`."""
         tensors, metadata = read_tensors(path)
@@ -319,6 +333,7 @@ class SourceGraph:
                 y=tensors["y"],
                 transform=FeatureTransform.from_json(metadata["transform"]),
                 ids=NodeIds.from_tensors(tensors, shape[0]),
+                feature_names=metadata.get("feature_names", ()),  # which older files lack
                 labelled=labelled,
                 copy=False,
                 **parts,

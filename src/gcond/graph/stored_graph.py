@@ -75,6 +75,7 @@ class StoredGraph(SourceGraph):
             notes=arrays.notes,
             listed_edges=arrays.listed_edges,
             ids=arrays.node_ids(),
+            feature_names=arrays.feature_names,
             streaming=streaming,
         )
 

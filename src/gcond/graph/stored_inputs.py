@@ -17,17 +17,19 @@ import torch
 from torch import Tensor
 
 from gcond.errors import GcondError
+from gcond.graph.column_tasks import ColumnTasks, work_on
 from gcond.graph.column_work import ColumnWork, Hops
 from gcond.graph.inputs import MOST_OF_ALL, Chain, Form, Inputs
 from gcond.graph.kept_products import KeptProduct, Piece, writing
 from gcond.graph.stored_arrays import StoredArrays
 from gcond.graph.stored_features import StoredFeatures
+from gcond.graph.stored_neighbourhood import StoredNeighbourhood
 from gcond.graph.streamed_operator import RowBlocks, StreamedOperator
 from gcond.linalg.random_projection import folding
-from gcond.linalg.sparse import Adjacency, Matrix, SparseMatrix, dense
+from gcond.linalg.sparse import Adjacency, Matrix, dense
 from gcond.linalg.tall import Columns, RowFile, Tall, row_blocks
-from gcond.runtime.engines.engine import Engine, Tell
-from gcond.runtime.memory import hand_back, held_bytes
+from gcond.runtime.engines.engine import Engine
+from gcond.runtime.memory import held_bytes
 from gcond.runtime.progress_tick import Tick, count, ignore
 from gcond.runtime.scratch import ScratchFolder
 from gcond.runtime.threads import SPARSE, threads_for
@@ -273,7 +275,7 @@ class StoredInputs(Inputs):
         """
         columns, width = base.shape[1], self._width(base, work)
         jobs = [(start, min(start + width, columns)) for start in range(0, columns, width)]
-        shared = _Shared(base, work, form, self.arrays, into, hashed)
+        shared = ColumnTasks(base, work, form, self.arrays, into, hashed)
         engine, tick, what = self.streaming.engine, self.streaming.tick, f"{work} of the graph"
         if engine is None:
             total, done = len(self.arrays.indices) * work.products * len(jobs), 0
@@ -285,11 +287,11 @@ class StoredInputs(Inputs):
 
             operator = replace(self.operator(form), hear=hear)
             with threads_for(SPARSE * (len(self.arrays.indices) + self.num_nodes) * width):
-                yield from ((job, _work_on(shared, job, lambda fraction: None, operator)) for job in jobs)
+                yield from ((job, work_on(shared, job, lambda fraction: None, operator)) for job in jobs)
             return
         tick(what, 0, len(jobs))
         results: dict[tuple[int, int], Any] = {}
-        for done, outcome in enumerate(engine.map(_work_on, shared, jobs), 1):
+        for done, outcome in enumerate(engine.map(work_on, shared, jobs), 1):
             if outcome.result is None:
                 raise GcondError(f"columns {outcome.job[0]} to {outcome.job[1]} failed: {outcome.error}")
             results[outcome.job] = outcome.result
@@ -322,59 +324,3 @@ class StoredInputs(Inputs):
         if torch.device(device).type != "cpu":
             raise GcondError("a graph that is streamed from its store is computed on the CPU: use device='cpu'")
         return self
-
-
-@dataclass(frozen=True, eq=False)
-class _Shared:
-    """What all groups of columns need."""
-
-    base: Columns
-    work: ColumnWork
-    form: Form
-    arrays: StoredArrays
-    into: RowFile | None
-    hashed: bool
-    """Whether what is written has to be known by its sha256."""
-
-
-def _work_on(
-    shared: _Shared, job: tuple[int, int], tell: Tell, operator: StreamedOperator | None = None
-) -> Tensor | str:
-    """Do one group of columns; it is written to where it belongs, and its sha256 is the result, or it is itself."""
-    hand_back()
-    operator = operator or StreamedOperator.of(RowBlocks(shared.arrays), shared.form)
-    made = shared.work(operator, shared.base.columns(*job))
-    if shared.into is None:
-        return made
-    digest = hashlib.sha256()
-    with writing(shared.into.path):
-        shared.into.write_columns(job[0], made, digest.update if shared.hashed else None)
-    return digest.hexdigest()
-
-
-class StoredNeighbourhood(Inputs):
-    """Some ``rows`` of a stored graph in memory, with the weights that normalising the whole graph gave them.
-
-    As :class:`~gcond.graph.neighbourhood.Neighbourhood`: exact for the nodes that the rows were taken around.
-    """
-
-    def __init__(self, whole: StoredInputs, rows: Tensor) -> None:
-        super().__init__(whole.stored.matrix(rows), _within_rows(RowBlocks(whole.arrays).chosen(rows), rows))
-        self._whole = whole
-        self._rows = rows
-
-    def _normalised(self, form: Form) -> Adjacency:
-        return _within_rows(self._whole.operator(form).rows(self._rows), self._rows)
-
-    def _propagate(self, form: Form, hops: int) -> Matrix | Chain:
-        if isinstance(self.x, SparseMatrix) or hops == 0:
-            return super()._propagate(form, hops)
-        return self._whole.kept(form, hops)[self._rows]
-
-    def _move(self, device: torch.device) -> Inputs:
-        raise GcondError("a graph that is streamed from its store is computed on the CPU: use device='cpu'")
-
-
-def _within_rows(matrix: SparseMatrix, rows: Tensor) -> SparseMatrix:
-    """[m, N] cut to the columns ``rows``: [m, m]."""
-    return SparseMatrix.from_scipy(matrix.to_scipy()[:, rows.numpy()])

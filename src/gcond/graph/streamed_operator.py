@@ -16,7 +16,9 @@ from gcond.linalg.sparse import SparseMatrix, multiply_narrow
 from gcond.runtime.memory import hand_back
 
 BLOCK_ENTRIES = 8_000_000
-"""Entries of the adjacency that are held at a time: 64 MB with their weights."""
+"""Entries of the adjacency that are held at a time, at most: 64 MB with their weights."""
+BLOCK_ROWS = 200_000
+"""Rows of it, at most: their product with 64 columns takes 51 MB, and MKL has it twice."""
 
 
 def read_piece(array: np.ndarray, start: int, stop: int) -> np.ndarray:
@@ -50,7 +52,7 @@ class RowBlocks:
         starts = [0]
         while starts[-1] < count:
             end = int(np.searchsorted(indptr, int(indptr[starts[-1]]) + BLOCK_ENTRIES, side="right")) - 1
-            starts.append(min(count, max(end, starts[-1] + 1)))
+            starts.append(min(count, starts[-1] + BLOCK_ROWS, max(end, starts[-1] + 1)))
         return starts
 
     def __len__(self) -> int:

@@ -266,6 +266,15 @@ def take_rows(x: Matrix, index: Tensor) -> Matrix:
     return x.rows(index) if isinstance(x, SparseMatrix) else x[index]
 
 
+def take_columns(x: Matrix, index: Tensor) -> Matrix:
+    """The columns ``index`` of a dense or sparse matrix, in its own form."""
+    if not isinstance(x, SparseMatrix):
+        return x[:, index]
+    taken = x.to_scipy()[:, index.cpu().numpy()].tocsr()
+    taken.sort_indices()
+    return SparseMatrix.from_scipy(taken).to(x.device)
+
+
 def dense(x: Matrix) -> Tensor:
     """``x`` as a plain tensor."""
     return x.to_dense() if isinstance(x, SparseMatrix) else x

@@ -220,8 +220,8 @@ def row_blocks(tall: Tall) -> Iterator[tuple[slice, Tensor]]:
     step = max(1, BLOCK_BYTES // (4 * max(1, _widest(tall))))
     for start in range(0, count, step):
         stop = min(start + step, count)
+        hand_back()  # what was freed before; blocks of several sizes leave holes that would add up
         yield slice(start, stop), tall.rows(start, stop)
-        hand_back()  # blocks of several sizes leave holes that would add up
 
 
 def _widest(tall: Tall) -> int:

@@ -23,6 +23,7 @@ from gcond.methods.method import Method
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine
 from gcond.runtime.threads import check_threads
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 DEFAULT_METHOD = "gcond"
 
 
+@with_usual_torch
 def condense(
     graph: SourceGraph | Data | str | Path,
     *,

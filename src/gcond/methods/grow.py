@@ -17,7 +17,7 @@ from torch import Tensor
 from gcond import methods
 from gcond.callbacks import Deadline
 from gcond.condensed import CondensedGraph, Provenance, Task
-from gcond.condensed.origin import load_origin, transform_difference
+from gcond.condensed.origin import load_origin, source_difference
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph, budget_for
@@ -31,6 +31,7 @@ from gcond.methods.gcond import GCond
 from gcond.methods.gradient_matching import GradientMatching
 from gcond.runtime.device import choose_device
 from gcond.runtime.threads import check_threads, threads_for
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -43,6 +44,7 @@ START: Init = "sample"
 """Start of new nodes if the method would have tried several starts: beside good nodes, any will do."""
 
 
+@with_usual_torch
 def grow(
     condensed: CondensedGraph | str | Path,
     *,
@@ -240,12 +242,8 @@ def _join(small: CondensedGraph, grown: CondensedGraph) -> CondensedGraph:
 
 def _origin(made: Provenance, on: SourceGraph | Data | str | Path) -> SourceGraph:
     graph = load_origin(made, on)
-    if graph.sha256 != made.source.get("sha256"):
-        raise GcondError(
-            f"'{graph.name}' is not the graph this was made from ('{made.source.get('name')}'): "
-            f"{transform_difference(made, graph) or 'its tensors, its split or its setting differ'}, "
-            "and growing needs the same"
-        )
+    if said := source_difference(made, graph):
+        raise GcondError(f"{said}, and growing needs the same")
     if graph.directed != made.directed:
         now, then = ("directed" if each else "undirected" for each in (graph.directed, made.directed))
         raise GcondError(f"'{graph.name}' is {now} and was {then} when this was made from it: load it as {then}")

@@ -21,11 +21,13 @@ from gcond.config.metric import METRICS, Metric
 from gcond.config.settings import as_dict, identity
 from gcond.graph import Budget, SourceGraph
 from gcond.graph.budget import nodes_per_class
+from gcond.graph.node_digests import NodeDigests
 from gcond.graph.streamed_operator import RowBlocks
 from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.callback import Callback
 from gcond.runtime.memory import peak_rss_mb
 from gcond.runtime.threads import threads_for
+from gcond.runtime.torch_settings import with_usual_torch
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Method(ABC):
         """
         return 0
 
+    @with_usual_torch
     def condense(
         self,
         graph: SourceGraph,
@@ -148,7 +151,7 @@ class Method(ABC):
             grown_from=grown_from.sha256 if grown_from is not None else "",
             parent=parent.as_parent() if parent is not None else {},
         )
-        return dataclasses.replace(made, provenance=provenance)
+        return dataclasses.replace(made, digests=NodeDigests.of(graph), provenance=provenance)
 
     def identify(self, graph: SourceGraph, budget: Budget, seed: int) -> str:
         """A fingerprint of all that the result depends on."""

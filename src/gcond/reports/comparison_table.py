@@ -17,10 +17,12 @@ from gcond.reports.tables import (
     size,
 )
 from gcond.results import Comparison, Failure, Line
+from gcond.results.comparison import ENOUGH_SEEDS
 
 MARKS = {"best": "●", "tied": "○", "": ""}
 _LEGEND = "● best of its budget"
 _TESTED = ", ○ not distinguishable from it (paired t-test over the seeds of the graphs, p ≥ 0.05)"
+_TOO_FEW = ", from {}: {} or more would tell which of the others chance explains"
 _TIMES = "; CPU seconds are of making one graph and of one training"
 
 
@@ -39,7 +41,9 @@ def comparison_table(comparison: Comparison) -> Table:
 def legend(comparison: Comparison) -> str:
     """The meaning of the marks and times."""
     by = "" if comparison.metric == "accuracy" else f" by {comparison.metric}"
-    return _LEGEND + by + (_TESTED if comparison.seeds > 1 else ", from one graph each") + _TIMES
+    tested = comparison.seeds >= ENOUGH_SEEDS or any(line.mark == "tied" for line in comparison.lines)
+    few = _TOO_FEW.format(f"{count(comparison.seeds, 'graph')} each", ENOUGH_SEEDS)
+    return _LEGEND + by + (_TESTED if tested else few) + _TIMES
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+from gcond.runtime.plain_text import printable
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -49,16 +52,18 @@ class Table:
         table = RichTable(
             box=SIMPLE,
             show_header=any(self.columns),
-            title=Text(self.title) if self.title else None,
+            title=Text(printable(self.title)) if self.title else None,
             title_justify="left",
             padding=(0, 0) if self.tight else (0, 1),
         )
         for place, heading in enumerate(self.columns):
             number = place not in self.words
             # The first column says what a row is about: others make room for it.
-            table.add_column(Text(heading), justify="right" if number else "left", no_wrap=number or place == 0)
+            table.add_column(
+                Text(printable(heading)), justify="right" if number else "left", no_wrap=number or place == 0
+            )
         for row in self.rows:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(printable(cell)) for cell in row))
         return table
 
     def markdown(self) -> str:
@@ -163,6 +168,15 @@ def seconds(duration: float) -> str:
     if duration < 120:
         return f"{duration:.2f} s" if duration < 10 else f"{duration:.1f} s"
     return f"{int(duration // 60)} min {int(duration % 60)} s"
+
+
+def rough_time(duration: float) -> str:
+    """``8 seconds``, ``12 minutes`` or ``3.5 hours``: rounded up, for what is only estimated."""
+    if duration < 90:
+        return count(max(1, math.ceil(duration)), "second")
+    if duration < 5400:
+        return count(math.ceil(duration / 60), "minute")
+    return f"{math.ceil(duration / 360) / 10:,.1f} hours"
 
 
 def _whole(number: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import secrets
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from gcond.errors import GcondError
+from gcond.errors import GcondError, warn
 
 
 @contextlib.contextmanager
@@ -20,9 +21,11 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``target``; on success fsync it and rename it into place.
 
     An interrupted or failed write leaves whatever stood at ``target`` untouched and no debris. Where ``target``
-    is a link, the file that it leads to is written and the link stays.
+    is a link, the file that it leads to is written, which is said, and the link stays.
     """
-    target = _place(target)
+    named, target = target, _place(target)
+    if Path(named).is_symlink():
+        warn(f"'{named}' is a link, so what it leads to is written: '{target}'")
     temporary = _new_file_beside(target)
     mode = stat.S_IMODE(temporary.stat().st_mode)
     try:
@@ -48,6 +51,52 @@ def check_writable(target: str | Path) -> None:
     _new_file_beside(_place(target)).unlink()
 
 
+def refuse_link(target: str | Path) -> None:
+    """Refuse a link as the name of a new file: what stands where it leads may be anyone's."""
+    if Path(target).is_symlink():
+        raise GcondError(f"'{target}' is a link to '{os.path.realpath(target)}': give the name of the file itself")
+
+
+@contextlib.contextmanager
+def reserved(target: str | Path) -> Iterator[None]:
+    """Hold the name ``target`` for this process, so that no other of gcond's makes the same file meanwhile.
+
+    It is an advisory lock on a hidden file beside ``target``, so it ends with the process, however that ends. Where the
+    file system has no locks nothing is held.
+    """
+    place = Path(os.path.realpath(target))
+    lock = place.parent / f".gcond-{hashlib.sha256(place.name.encode()).hexdigest()[:16]}.lock"
+    descriptor = _locked(lock, target)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # before the lock goes: whoever gets it then looks whether it is still there
+            lock.unlink()
+        os.close(descriptor)
+
+
+def _locked(lock: Path, target: str | Path) -> int:
+    """A descriptor of the file ``lock``, which this process has locked."""
+    while True:
+        try:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise unwritable(Path(target), error) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise GcondError(
+                f"another gcond is at work on '{target}': wait for it, or give another name with -o"
+            ) from None
+        except OSError:
+            return descriptor
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(lock.stat(), os.fstat(descriptor)):
+                return descriptor
+        os.close(descriptor)  # who held it has just removed it: what we locked is nobody's any more
+
+
 def make_folder(folder: str | Path) -> None:
     """Make ``folder`` if it is not there; refuse a place where nothing could be written."""
     folder = Path(folder)
@@ -62,6 +111,8 @@ def unwritable(target: Path, error: OSError) -> GcondError:
     """The sentence for a failed write."""
     if error.errno == errno.ENOSPC or "No space left" in str(error):
         reason = "the disk is full"
+    elif isinstance(error, FileNotFoundError) and target.parent.is_dir():
+        reason = f"no file can be made in the folder '{target.parent}'"
     elif isinstance(error, FileNotFoundError):
         reason = f"the folder '{target.parent}' does not exist"
     elif isinstance(error, PermissionError) or error.errno == errno.EROFS:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 METADATA_KEY = "gcond"
+DIGEST = "digest"
+"""In the metadata: a fingerprint of the tensors and of all other metadata. Files of earlier versions have none."""
 FORMAT_VERSION = 1
 
 
@@ -39,7 +41,8 @@ def write_tensors(target: str | Path, tensors: Mapping[str, Tensor], metadata: M
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    text = json.dumps(metadata, sort_keys=True, allow_nan=False)
+    digest = fingerprint(tensors, _text(metadata))
+    text = _text({**metadata, DIGEST: digest})
     with atomic_path(target) as temporary:
         try:
             save_file({name: _owned(t) for name, t in tensors.items()}, temporary, {METADATA_KEY: text})
@@ -60,6 +63,9 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise GcondError(f"'{path}' has damaged metadata: write it again with gcond") from None
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise GcondError(f"'{path}' has format {version}, and this gcond reads up to {FORMAT_VERSION}: upgrade gcond")
+    digest = metadata.pop(DIGEST, None)
+    if digest is not None and digest != fingerprint(tensors, _text(metadata)):
+        raise GcondError(f"'{path}' is damaged: it does not hold what gcond wrote into it, so copy or make it again")
     return tensors, metadata
 
 
@@ -106,6 +112,10 @@ def read_metadata_kind(path: str | Path) -> str | None:
             return kind
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError):
         return None
+
+
+def _text(metadata: Mapping[str, Any]) -> str:
+    return json.dumps(metadata, sort_keys=True, allow_nan=False)
 
 
 def _owned(tensor: Tensor) -> Tensor:

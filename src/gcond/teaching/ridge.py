@@ -71,7 +71,7 @@ def ridge_scores(
 
     def fitted(work: ColumnWork) -> tuple[Tensor | Columns, dict[float, Tensor]]:
         rows = unit_rows(inputs.by_columns(inputs.spread(features, work)))
-        return rows, dict(_regressions(rows[nodes], target - shares))
+        return rows, dict(regressions(rows[nodes], target - shares))
 
     def reached(rows: Tensor | Columns, weights: dict[float, Tensor]) -> float:
         own = rows[val.nodes]
@@ -84,8 +84,22 @@ def ridge_scores(
         others, far = fitted(Hops(NEAR)), reached(rows, weights)
         near = reached(*others) > far + 2 * standard_error(far, val.y, classes, metric)
         rows, weights = others if near else (rows, weights)
+    return smoothed_scores(inputs, rows, weights, shares, val, metric=metric, near=near)
+
+
+def smoothed_scores(
+    inputs: Inputs,
+    rows: Tensor | Columns,
+    weights: dict[float, Tensor],
+    shares: Tensor,
+    val: LabelledView,
+    *,
+    metric: Metric,
+    near: bool = False,
+) -> RidgeScores:
+    """The scores that ``rows`` [N, w] have by the ``weights`` [w, C] of the best penalty, smoothed over the graph."""
     penalty, own = _chosen(inputs, rows, weights, shares, val, metric=metric)
-    weight = weights[penalty]
+    weight, classes = weights[penalty], len(shares)
     scores = inputs.by_columns(map_rows(rows, classes, lambda block, _: block @ weight))
     smooth = inputs.spread(scores, Smoothing(own, STEPS))
     return RidgeScores(map_rows(smooth, classes, lambda block, _: block + shares), penalty, own, near)
@@ -99,7 +113,7 @@ def _some(train: LabelledView, seed: int) -> tuple[Tensor, Tensor]:
     return train.nodes[drawn], train.y[drawn]
 
 
-def _regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
+def regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
     """The :data:`PENALTIES` that differ, with the weights [w, C] of rows ``own`` [L, w]; one decomposition for all."""
     dual = len(own) <= own.shape[1]
     values, vectors = torch.linalg.eigh((own @ own.T if dual else own.T @ own).double())

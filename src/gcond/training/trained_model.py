@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,17 @@ from gcond.condensed.origin import load_origin
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.graph import Setting, SourceGraph
+from gcond.graph.feature_names import check_same_features, in_order
 from gcond.graph.feature_treatment import treated
 from gcond.graph.features import FeatureTransform
 from gcond.graph.node_choice import NodePart, choose_nodes
 from gcond.graph.node_ids import NodeIds
+from gcond.graph.stored_graph import StoredGraph
 from gcond.models import Model
 from gcond.models.model import Parameters
 from gcond.runtime import notebook
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, plain_names, read_tensors, write_tensors
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training.model_record import ModelRecord
 from gcond.training.node_scores import computed_on, node_scores
 from gcond.training.predictions import Predictions
@@ -103,6 +107,7 @@ class TrainedModel:
         """A fingerprint of the weights."""
         return fingerprint(self.parameters)
 
+    @with_usual_torch
     def read(
         self,
         graph: SourceGraph | Data | str | Path,
@@ -112,11 +117,13 @@ class TrainedModel:
     ) -> SourceGraph:
         """``graph`` as the model takes it: in its setting, with its directions and with its feature transform.
 
-        The transform is applied with the statistics that it had in training. Labels need not be there. Features that
-        were transformed otherwise, and other numbers of them, are refused.
+        The transform is applied with the statistics that it had in training. Labels need not be there. Where features
+        are columns of a table, they are found by their names, in whatever order. Features that were transformed
+        otherwise, others, and other numbers of them are refused.
         """
         made = self.record
-        loaded = load_origin(made, graph, setting=setting, data_dir=data_dir, labelled=False)
+        read = partial(load_origin, made, graph, setting=setting, data_dir=data_dir, labelled=False)
+        loaded = self._in_order(read(), read)
         transform = FeatureTransform.from_json(made.transform)
         if loaded.transform != transform:
             if loaded.transform.kind != "none":
@@ -139,6 +146,22 @@ class TrainedModel:
             )
         return loaded
 
+    def _in_order(self, graph: SourceGraph, read: Callable[..., SourceGraph]) -> SourceGraph:
+        """``graph`` with its columns where the model expects them; ``read`` gives it with its features as they are."""
+        expected, own = self.record.feature_names, graph.feature_names
+        if not expected or not own or own == expected:
+            return graph
+        check_same_features(graph, expected)
+        if isinstance(graph, StoredGraph):
+            raise GcondError(
+                f"the features of '{graph.name}' are in another order than the model's, and they are streamed from "
+                "its store: pack a table with its columns in the model's order"
+            )
+        # Statistics are those of columns, so they are put in order before anything is made of them.
+        raw = graph if graph.transform.kind == "none" else read(features="none")
+        return treated(in_order(raw, expected), FeatureTransform.from_json(self.record.transform))
+
+    @with_usual_torch
     def predict(
         self,
         graph: SourceGraph | Data | str | Path,
@@ -147,7 +170,8 @@ class TrainedModel:
         device: str = "auto",
         threads: int | None = None,
     ) -> Predictions:
-        """The probability of each class for all nodes of ``graph``, or for some.
+        """The probability of each class for all nodes of ``graph``, or for some: the softmax of the model's scores,
+        made as sure as validation nodes allow (:attr:`ModelRecord.sharpness`).
 
         ``graph`` is the source, or another graph with the same features, read by :meth:`read`. ``nodes`` are row
         numbers, a boolean mask, ids as its table has them (text), or a part: ``"train"``, ``"val"``, ``"test"`` or
@@ -162,7 +186,7 @@ class TrainedModel:
         ids = source.ids if source.ids is not None else NodeIds.row_numbers(source.num_nodes)
         return Predictions(
             nodes=chosen,
-            probabilities=scores.softmax(1),
+            probabilities=(self.record.sharpness * scores).softmax(1),
             ids=ids.take(chosen),
             class_names=self.class_names,
             labels=source.y[chosen],
@@ -170,11 +194,13 @@ class TrainedModel:
             computed_on=computed_on(source),
         )
 
+    @with_usual_torch
     def to_pyg(self) -> torch.nn.Module:
         """A module of stock ``torch_geometric.nn`` layers with these weights and the same scores (extra ``pyg``).
 
         It takes ``x``, ``edge_index`` and ``edge_weight`` as ``SourceGraph.to_pyg()`` has them, and its dropout is that
-        of the recipe once it is told to ``train()``.
+        of the recipe once it is told to ``train()``. Scores times ``record.sharpness`` are those that the softmax of
+        :meth:`predict` is of.
         """
         dropout = float(self.record.recipe.get("dropout", 0.0))
         return self.model.to_pyg(self.parameters, dropout=dropout, weighted=self.record.weighted)
@@ -191,6 +217,7 @@ class TrainedModel:
         write_tensors(path, self.parameters, metadata)
 
     @classmethod
+    @with_usual_torch
     def load(cls, path: str | Path, model: type[Model] | None = None) -> TrainedModel:
         """Read what :meth:`save` wrote; anything else is refused with its reason.
 
@@ -224,6 +251,7 @@ WHOLE = "whole"
 """The method of a model that was trained on the source itself."""
 
 
+@with_usual_torch
 def load_model(path: str | Path, model: type[Model] | None = None) -> TrainedModel:
     """The model that :meth:`TrainedModel.save` or ``gcond train`` wrote; ``model`` is the class of one's own."""
     return TrainedModel.load(path, model)

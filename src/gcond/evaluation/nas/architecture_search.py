@@ -26,6 +26,7 @@ from gcond.results.search import CondensedSummary
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine
 from gcond.runtime.progress_tick import Tick
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ both sides agree less.
 """
 
 
+@with_usual_torch
 def search(
     small: CondensedGraph | str | Path,
     *,

@@ -87,13 +87,13 @@ def tuning_sentence(found: Tuning) -> str:
     where = f"on {searched_on(found)}"
     sentence = f"{count(len(found.trials), 'configuration')} of {models} {_were(len(found.trials))} tried {where}"
     winner, usual = found.winner, found.usual
-    if winner is None:
-        return f"{sentence}; none of them has been trained on the whole graph yet."
+    if winner is None or winner.mean is None:
+        return f"{sentence}; none of them has been tested on the whole graph yet."
     sentence += (
         f". Trained on the whole graph, the winner gets {accuracy(winner.mean, winner.spread)} % of the test nodes"
     )
     sentence += f" right (n = {len(winner.test)})"
-    if usual is not None and usual is not winner:
+    if usual is not None and usual is not winner and usual.mean is not None:
         sentence += f", the usual configuration {accuracy(usual.mean, usual.spread)} %"
     return f"{sentence}. No test node was looked at before that."
 
