@@ -85,6 +85,20 @@ def test_negative_entries_that_round_to_nothing_leave_finer_levels():
     assert torch.equal(compacted(x, Compaction(None, 4)), compacted(x.clamp(min=0), Compaction(None, 4)))
 
 
+def test_negative_entries_go_where_a_sign_would_lose_more():
+    stream = torch.Generator().manual_seed(0)
+    x = torch.rand(5, 200, generator=stream)
+    x[:, ::4] = -0.02  # in all a hundredth of what there is
+    small = compacted(x, Compaction(None, 4))
+    assert not bool((small < 0).any())
+    assert torch.equal(small, compacted(x.clamp(min=0), Compaction(None, 4)))
+    x[:, ::4] = -0.6
+    assert bool((compacted(x, Compaction(None, 4)) < 0).any())
+    x = torch.rand(5, 200, generator=stream)
+    x[0, 0] = -1.5  # the largest of its row stays, whatever the others lose by its sign
+    assert float(compacted(x, Compaction(None, 4))[0, 0]) == -1.5
+
+
 def test_no_negative_zero_is_left():
     x = torch.tensor([[-1.0, -0.5, -0.0]])
     for bits in (4, 32):

@@ -348,3 +348,11 @@ def test_quota_solves_for_the_mass():
     labels = torch.cat([torch.tensor([[2 / 3, 1 / 3]]).repeat(50, 1), torch.tensor([[0.0, 1.0]]).repeat(50, 1)])
     quota = group_quota(20, labels, labels.argmax(1), torch.tensor([10.0, 10.0], dtype=torch.float64))
     assert quota.tolist() == [15, 5]
+
+
+def test_by_balanced_accuracy_all_classes_have_the_same_mass(make_graph):
+    graph = make_graph(sizes=(60, 30, 12))
+    uneven, even = (made(graph, metric=metric) for metric in ("accuracy", "balanced-accuracy"))
+    mass = [small.y.sum(0) if small.y.dim() == 2 else torch.bincount(small.y).float() for small in (uneven, even)]
+    assert torch.allclose(mass[0], 12 * train_shares(graph).float(), atol=0.6)
+    assert torch.allclose(mass[1], torch.full((3,), 4.0), atol=0.6)

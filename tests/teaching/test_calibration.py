@@ -120,3 +120,14 @@ def test_it_works_without_validation_nodes_and_with_scores_that_are_all_equal():
         for found in (sharpen(given, nobody), calibrate(given, train, nobody), calibrate(given, train, val)):
             assert bool(torch.isfinite(found.of(given)).all())
             assert torch.allclose(found.of(given).sum(1), torch.ones(len(scores)), atol=1e-5)
+
+
+def test_by_balanced_accuracy_answers_are_weighed_to_equal_shares():
+    scores, train, val, y = shifted()
+    nodes = torch.cat([train.nodes[train.y == c][: 20 - 9 * c] for c in range(3)])  # 20, 11 and 2 of them
+    uneven = view(nodes, y, len(y))
+    found = calibrate(scores, uneven, val, metric="balanced-accuracy")
+    plain = found.of(scores) * torch.tensor([20.0, 11.0, 2.0])
+    expected = (found.sharpness * scores / scores.std()).softmax(1)
+    assert torch.allclose(plain / plain.sum(1, keepdim=True), expected, atol=1e-5)
+    assert torch.allclose(calibrate(scores, train, val, metric="balanced-accuracy").of(scores), expected, atol=1e-5)

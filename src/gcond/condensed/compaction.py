@@ -75,7 +75,8 @@ def cut(x: Tensor, entries: int | None) -> Tensor:
 def compacted(x: Tensor, compaction: Compaction) -> Tensor:
     """``x`` float32 [n, d] cut and rounded: just what the file gives back, so that doing it again changes nothing.
 
-    A sign takes a bit of every entry. Where features would lose less by the loss of all negative ones, these go.
+    A sign takes a bit of every entry. Where features would lose less by the loss of all negative ones, and none of
+    these is the largest of its row, they go.
     """
     shorter = cut(x, compaction.entries) + 0.0  # there is no negative zero in the file
     if compaction.bits == 32:
@@ -85,7 +86,8 @@ def compacted(x: Tensor, compaction: Compaction) -> Tensor:
         return rounded
     positive = compacted(x.clamp(min=0), compaction)
     unsigned = not is_signed(rounded)  # none of its negative numbers is left, so it needs no sign
-    return positive if unsigned or _distance(positive, x) <= _distance(rounded, x) else rounded
+    small = bool((x.amax(1) >= -x.amin(1)).all())
+    return positive if unsigned or (small and _distance(positive, x) <= _distance(rounded, x)) else rounded
 
 
 def _distance(one: Tensor, other: Tensor) -> float:
