@@ -131,7 +131,10 @@ def _with_spread(
             tried = {"means": means, "nodes": wide()}
             reached = {name: glance.accuracy(each.view().to(task.train.y.device)) for name, each in tried.items()}
             (other,) = set(tried) - {spread}
-            notes["spread"] = spread = other if reached[other] > reached[spread] else spread
+            better = (
+                reached[other] > reached[spread] + 1 / glance.scored
+            )  # by more than one node: rounding may turn one
+            notes["spread"] = spread = other if better else spread
             notes["tried"] = {f"spread={name}": value for name, value in reached.items()}
             notes["settled_at"] = task.source_nodes
             return tried[spread], quota
