@@ -20,7 +20,7 @@ from gcond.graph.some_rows import some_rows
 from gcond.linalg.random_projection import MOST_ENTRIES
 from gcond.linalg.sparse import Identity
 from gcond.matching.probe import Probe
-from gcond.methods.clusters import Clustered, Clusters, labelled_by
+from gcond.methods.clusters import CHOICES, Clustered, Clusters, labelled_by
 from gcond.models import MLP, Model
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName
@@ -71,7 +71,7 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
     )
     taught = taught_again(method.teacher, task, small, changes.classes, method.metric)
     task.notes.choices |= taught.choices
-    graph, quota = _with_spread(method, task, small, taught, smooth)
+    graph, quota = _gathered(method, task, small, taught, smooth)
     return Clustered(replace(labelled_by(task, taught), quota=quota), graph)
 
 
@@ -108,36 +108,37 @@ def labels_now(small: CondensedGraph, classes: Tensor, count: int) -> Tensor:
     return now / now.sum(1, keepdim=True).clamp(min=1e-12)
 
 
-def _with_spread(
+def _gathered(
     method: Clusters, task: Task, small: CondensedGraph, taught: Taught, smooth: KeptGroups
 ) -> tuple[CondensedGraph, Tensor]:
-    """The condensed graph with the spread that is set, or was chosen before, or is now; and its nodes per class."""
-    means, quota = replace(method, spread="means").gather(task, taught, smooth)
-    assert means.cluster is not None
-    group, middle = means.cluster[task.train.source_index], means.x.mean(0)
-
-    def wide() -> CondensedGraph:
-        return replace(means, x=middle + smooth.stretch(group, means.num_nodes) * (means.x - middle))
-
-    made = small.provenance
+    """The condensed graph by what is set, or was chosen before, or is chosen now; and its nodes per class."""
+    made, notes = small.provenance, task.notes.choices
     assert made is not None
-    notes, spread = task.notes.choices, method.spread
-    if spread == "auto":
-        spread = "nodes" if made.choices.get("spread") == "nodes" else "means"
-        settled = int(made.choices.get("settled_at", made.source["nodes"]))
-        glance = Glance(task.val, task.num_classes, task.seed, method.metric)
-        cheap = task.val.inputs.feature_entries * glance.scored <= CHEAP
-        if len(task.val.nodes) and (cheap or task.source_nodes >= OUTGROWN * settled):
-            tried = {"means": means, "nodes": wide()}
-            reached = {name: glance.accuracy(each.view().to(task.train.y.device)) for name, each in tried.items()}
-            (other,) = set(tried) - {spread}
-            better = (
-                reached[other] > reached[spread] + 1 / glance.scored
-            )  # by more than one node: rounding may turn one
-            notes["spread"] = spread = other if better else spread
-            notes["tried"] = {f"spread={name}": value for name, value in reached.items()}
-            notes["settled_at"] = task.source_nodes
-            return tried[spread], quota
-        notes["settled_at"] = settled
-    notes["spread"] = spread
-    return wide() if spread == "nodes" else means, quota
+    open_, settled = [each for each in CHOICES if getattr(method, each[0]) == "auto"], method
+    for setting, *values in open_:
+        chosen = made.choices.get(setting)
+        settled = replace(settled, **{setting: chosen if chosen in values else values[0]})
+    at = int(made.choices.get("settled_at", made.source["nodes"]))
+    outgrown = task.source_nodes >= OUTGROWN * at
+    glance = Glance(task.val, task.num_classes, task.seed, method.metric)
+    cheap = task.val.inputs.feature_entries * glance.scored <= CHEAP
+    best = settled.gather(task, taught, smooth)
+    if open_ and len(task.val.nodes) and (cheap or outgrown):
+
+        def reached(graph: CondensedGraph) -> float:
+            return glance.accuracy(graph.view().to(task.train.y.device))
+
+        tried = {}
+        most = tried["before"] = reached(best[0])
+        for setting, *values in open_:
+            if setting == "weight" and not (outgrown and most < method.known(task, taught)):
+                continue
+            (other,) = set(values) - {getattr(settled, setting)}
+            changed = replace(settled, **{setting: other})
+            graph = changed.gather(task, taught, smooth)
+            tried[f"{setting}={other}"] = found = reached(graph[0])
+            if found > most + 1 / glance.scored:  # by more than one node, which rounding may turn
+                settled, best, most = changed, graph, found
+        at, notes["tried"] = task.source_nodes, tried
+    notes |= {setting: getattr(settled, setting) for setting, *_ in CHOICES} | {"settled_at": at}
+    return best
