@@ -21,7 +21,7 @@ from gcond.linalg.random_projection import MOST_ENTRIES
 from gcond.linalg.sparse import Identity
 from gcond.matching.probe import Probe
 from gcond.methods.clusters import CHOICES, Clustered, Clusters, labelled_by
-from gcond.models import MLP, Model
+from gcond.models import MLP
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName
 from gcond.teaching.refresher import teach_again
@@ -41,7 +41,7 @@ class Glance(Probe):
     """A probe for a choice between two: a narrow network for a short time, on the rows of a few validation nodes."""
 
     on_rows: bool | None = True
-    row_model: ClassVar[Model] = MLP(layers=2, hidden=32)
+    row_model: ClassVar[MLP] = MLP(layers=2, hidden=32)
     row_recipe: ClassVar[Recipe] = Recipe(epochs=80, lr=0.03, patience=0, validate_every=8)
 
     @property
@@ -117,7 +117,7 @@ def _gathered(
     open_, settled = [each for each in CHOICES if getattr(method, each[0]) == "auto"], method
     for setting, *values in open_:
         chosen = made.choices.get(setting)
-        settled = replace(settled, **{setting: chosen if chosen in values else values[0]})
+        settled = settled.choosing(setting, chosen if chosen in values else values[0])
     at = int(made.choices.get("settled_at", made.source["nodes"]))
     outgrown = task.source_nodes >= OUTGROWN * at
     glance = Glance(task.val, task.num_classes, task.seed, method.metric)
@@ -134,7 +134,7 @@ def _gathered(
             if setting == "weight" and not (outgrown and most < method.known(task, taught)):
                 continue
             (other,) = set(values) - {getattr(settled, setting)}
-            changed = replace(settled, **{setting: other})
+            changed = settled.choosing(setting, other)
             graph = changed.gather(task, taught, smooth)
             tried[f"{setting}={other}"] = found = reached(graph[0])
             if found > most + 1 / glance.scored:  # by more than one node, which rounding may turn

@@ -133,7 +133,7 @@ class Clusters(Method):
         settled = self
         for setting, simple, _ in CHOICES:
             if getattr(self, setting) == "auto":
-                settled = replace(settled, **{setting: simple})
+                settled = settled.choosing(setting, simple)
         taught = {
             name: teach(name, task.train, task.val, task.num_classes, task.seed, metric=self.metric) for name in names
         }
@@ -151,13 +151,17 @@ class Clusters(Method):
                 tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
             if setting == "weight" and not (_unlabelled(task) and best < self.known(task, taught[chosen])):
                 continue
-            changed = replace(settled, **{setting: other})
+            changed = settled.choosing(setting, other)
             tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
             if reached > best + self.margin(best, task, scored):
                 settled, best = changed, reached
         made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
         task.notes.choices |= taught[chosen].choices | made | {"tried": tried}
         return settled, taught[chosen]
+
+    def choosing(self, setting: str, value: str) -> Clusters:
+        """The same with one of :data:`CHOICES` made."""
+        return replace(self, **{setting: value})  # type: ignore[arg-type]  # one of the setting's own values
 
     def reached(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> float:
         """The validation accuracy of a small network trained on a few of the clusters, by labels that are known."""
