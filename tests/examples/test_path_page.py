@@ -20,7 +20,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "path.md"
 REAL = Path(os.environ["GCOND_DATA"]) / "debian" if os.environ.get("GCOND_DATA") else None
 BLOCK = re.compile(r"^```(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SMALLER = re.compile(r"<!-- the test of this page takes (.*?) for (.*?) -->")
-FACT = re.compile(r"^  (\S+(?: \S+)*)   +\S", re.MULTILINE)
+FACT = re.compile(r"^  ([^\s=]+(?: [^\s=]+)*)   +\S", re.MULTILINE)
+"""A name on the left of what is said of it; configurations, which have ``=``, are others on fewer nodes."""
 
 
 def section(heading: str) -> str:

@@ -137,5 +137,5 @@ def test_penalties_that_change_nothing_are_not_tried():
     stream = torch.Generator().manual_seed(0)
     many = torch.nn.functional.normalize(torch.randn(20_000, 4, generator=stream))
     few, target = many[:12], torch.randn(20_000, CLASSES, generator=stream)
-    assert [penalty for penalty, _ in ridge._regressions(many, target)] == [PENALTIES[0]]
-    assert len(list(ridge._regressions(few, target[:12]))) == len(PENALTIES)
+    assert [penalty for penalty, _ in ridge.regressions(many, target)] == [PENALTIES[0]]
+    assert len(list(ridge.regressions(few, target[:12]))) == len(PENALTIES)

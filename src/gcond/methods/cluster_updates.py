@@ -117,7 +117,7 @@ def _gathered(
     open_, settled = [each for each in CHOICES if getattr(method, each[0]) == "auto"], method
     for setting, *values in open_:
         chosen = made.choices.get(setting)
-        settled = settled.choosing(setting, chosen if chosen in values else values[0])
+        settled = settled.chosen(setting, chosen if chosen in values else values[0])
     at = int(made.choices.get("settled_at", made.source["nodes"]))
     outgrown = task.source_nodes >= OUTGROWN * at
     glance = Glance(task.val, task.num_classes, task.seed, method.metric)
@@ -134,7 +134,7 @@ def _gathered(
             if setting == "weight" and not (outgrown and most < method.known(task, taught)):
                 continue
             (other,) = set(values) - {getattr(settled, setting)}
-            changed = settled.choosing(setting, other)
+            changed = settled.chosen(setting, other)
             graph = changed.gather(task, taught, smooth)
             tried[f"{setting}={other}"] = found = reached(graph[0])
             if found > most + 1 / glance.scored:  # by more than one node, which rounding may turn

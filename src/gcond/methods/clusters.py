@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
@@ -133,7 +133,7 @@ class Clusters(Method):
         settled = self
         for setting, simple, _ in CHOICES:
             if getattr(self, setting) == "auto":
-                settled = settled.choosing(setting, simple)
+                settled = settled.chosen(setting, simple)
         taught = {
             name: teach(name, task.train, task.val, task.num_classes, task.seed, metric=self.metric) for name in names
         }
@@ -141,7 +141,7 @@ class Clusters(Method):
         scored = Probe(task.val, task.num_classes, task.seed).scored
         for name in names if len(names) > 1 else ():
             tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
-            if reached > (best := tried[f"teacher={chosen}"]) + self.margin(best, task, scored):
+            if reached > (leading := tried[f"teacher={chosen}"]) + self.margin(leading, task, scored):
                 chosen = name
         best = tried.get(f"teacher={chosen}")
         for setting, simple, other in CHOICES if len(task.val.nodes) else ():
@@ -151,7 +151,7 @@ class Clusters(Method):
                 tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
             if setting == "weight" and not (_unlabelled(task) and best < self.known(task, taught[chosen])):
                 continue
-            changed = settled.choosing(setting, other)
+            changed = settled.chosen(setting, other)
             tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
             if reached > best + self.margin(best, task, scored):
                 settled, best = changed, reached
@@ -159,9 +159,10 @@ class Clusters(Method):
         task.notes.choices |= taught[chosen].choices | made | {"tried": tried}
         return settled, taught[chosen]
 
-    def choosing(self, setting: str, value: str) -> Clusters:
+    def chosen(self, setting: str, value: str) -> Clusters:
         """The same with one of :data:`CHOICES` made."""
-        return replace(self, **{setting: value})  # type: ignore[arg-type]  # one of the setting's own values
+        changes: dict[str, Any] = {setting: value}
+        return replace(self, **changes)
 
     def reached(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> float:
         """The validation accuracy of a small network trained on a few of the clusters, by labels that are known."""
@@ -175,6 +176,12 @@ class Clusters(Method):
         if self.metric == "balanced-accuracy":
             population = (population > 0).double()
         return population / population.sum()
+
+    def weights(self, task: Task) -> Tensor | None:
+        """What every node counts in the mean of its group: float32 [N], or ``None`` where all count the same."""
+        if self.weight != "labelled" or not _unlabelled(task):
+            return None
+        return node_weights(task.train.inputs.num_nodes, task.train.nodes.cpu())
 
     def known(self, task: Task, taught: Taught) -> float:
         """What the teacher itself knows of the validation nodes, by the same measure."""
@@ -192,9 +199,7 @@ class Clusters(Method):
         labels = taught.labels.cpu() if isinstance(taught.labels, Tensor) else taught.labels
         if self.labels == "hard":
             labels = map_rows(labels, task.num_classes, lambda rows, _: _certain(rows))
-        weights = None
-        if self.weight == "labelled" and _unlabelled(task):
-            weights = node_weights(len(predicted), task.train.nodes.cpu())
+        weights = self.weights(task)
         quota = group_quota(nodes, labels, predicted, mass, weights)
         group = smooth.groups(predicted, quota, task.seed, weights)
         hard = torch.repeat_interleave(torch.arange(task.num_classes), quota)
