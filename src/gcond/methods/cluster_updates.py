@@ -111,33 +111,37 @@ def labels_now(small: CondensedGraph, classes: Tensor, count: int) -> Tensor:
 def _gathered(
     method: Clusters, task: Task, small: CondensedGraph, taught: Taught, smooth: KeptGroups
 ) -> tuple[CondensedGraph, Tensor]:
-    """The condensed graph by what is set, or was chosen before, or is chosen now; and its nodes per class."""
+    """The condensed graph by what is set, or was chosen before, or is chosen now; and its nodes per class.
+
+    Choices are made as :meth:`Clusters.settle` makes them, on this very graph and by a glance.
+    """
     made, notes = small.provenance, task.notes.choices
     assert made is not None
-    open_, settled = [each for each in CHOICES if getattr(method, each[0]) == "auto"], method
-    for setting, *values in open_:
-        chosen = made.choices.get(setting)
-        settled = settled.chosen(setting, chosen if chosen in values else values[0])
+    undecided, settled = [each for each in CHOICES if getattr(method, each[0]) == "auto"], method
     at = int(made.choices.get("settled_at", made.source["nodes"]))
-    outgrown = task.source_nodes >= OUTGROWN * at
     glance = Glance(task.val, task.num_classes, task.seed, method.metric)
     cheap = task.val.inputs.feature_entries * glance.scored <= CHEAP
+    anew = bool(undecided) and len(task.val.nodes) > 0 and (cheap or task.source_nodes >= OUTGROWN * at)
+    for setting, simple, other in undecided:
+        kept = other if made.choices.get(setting) == other and not anew else simple
+        settled = settled.chosen(setting, kept)
     best = settled.gather(task, taught, smooth)
-    if open_ and len(task.val.nodes) and (cheap or outgrown):
+    if anew:
 
         def reached(graph: CondensedGraph) -> float:
             return glance.accuracy(graph.view().to(task.train.y.device))
 
-        tried = {}
-        most = tried["before"] = reached(best[0])
-        for setting, *values in open_:
-            if setting == "weight" and not (outgrown and most < method.known(task, taught)):
+        most = reached(best[0])
+        tried = {"the simpler": most}
+        for setting, _, other in undecided:
+            if setting == "weight" and not (
+                len(task.train.nodes) < len(taught.classes) and most < method.known(task, taught)
+            ):
                 continue
-            (other,) = set(values) - {getattr(settled, setting)}
             changed = settled.chosen(setting, other)
             graph = changed.gather(task, taught, smooth)
             tried[f"{setting}={other}"] = found = reached(graph[0])
-            if found > most + 1 / glance.scored:  # by more than one node, which rounding may turn
+            if found > most + method.margin(most, task, glance.scored):
                 settled, best, most = changed, graph, found
         at, notes["tried"] = task.source_nodes, tried
     notes |= {setting: getattr(settled, setting) for setting, *_ in CHOICES} | {"settled_at": at}
