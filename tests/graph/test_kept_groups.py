@@ -30,6 +30,20 @@ def test_every_group_has_a_node_and_none_is_much_larger(count, groups, before, s
     assert int(sizes.max()) <= max(LARGEST * usual, usual + 1)
 
 
+@given(st.integers(1, 60), st.integers(1, 12), st.integers(1, 15), st.integers(0, 99), st.floats(0, 0.3))
+def test_groups_of_weighty_nodes(count, groups, before, seed, share):
+    """Some nodes weigh twenty times as much: every group has a node, and none is much heavier than it has to be."""
+    groups = min(groups, count)
+    stream = torch.Generator().manual_seed(seed)
+    weights = torch.where(torch.rand(count, generator=stream) < 0.2, 20.0, 1.0)
+    old = torch.randint(before, (count,), generator=stream)
+    old[torch.rand(count, generator=stream) < share] = -1
+    found = regrouped(points(count, seed), old, groups, stream, weights)
+    assert int(torch.bincount(found, minlength=groups).min()) >= 1
+    sizes = torch.bincount(found, weights, minlength=groups)
+    assert float(sizes.max()) <= LARGEST * float(weights.sum()) / groups + 2 * float(weights.max())
+
+
 def test_nothing_moves_where_nothing_changed():
     old = torch.arange(40) % 5
     assert torch.equal(regrouped(points(40), old, 5, torch.Generator()), old)

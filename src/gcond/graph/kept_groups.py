@@ -52,10 +52,7 @@ class KeptGroups(SpreadFeatures):
         return cls(inputs, hops, points.cpu(), before=before, classes_before=classes_before)
 
     def groups(self, classes: Tensor, quota: Tensor, seed: int, weights: Tensor | None = None) -> Tensor:
-        """The group of every node, in order of class, those that go on before new ones: int64 [N].
-
-        Groups that are to be equally heavy by ``weights`` [N] are made anew, and go on by what they have in common.
-        """
+        """The group of every node, in order of class, those that go on before new ones: int64 [N]."""
         assert isinstance(self.points, Tensor)
         stream = generator(seed, "groups")
         group = torch.empty_like(classes)
@@ -77,33 +74,36 @@ def regrouped(points: Tensor, before: Tensor, count: int, stream: Generator, wei
     ``before`` (int64 [m]) is the group that each was in, -1 for none. Where few have none, the largest groups go on, in
     their order; those much larger than the others are cut in two, as long as there is room for more, or give away the
     members that are furthest off. Who has no group then fills up the nearest one with room, and the rest makes new
-    ones. Where many have none, or ``weights`` [m] are given, all are cut anew, and new groups have the order of the old
-    ones that they go on from.
+    ones. Where many have none, all are cut anew, and new groups have the order of the old ones that they go on from.
+    With ``weights`` [m] groups are as large as their members are heavy.
     """
-    if weights is not None or int((before < 0).sum()) > RENEWED * len(points):
+    if int((before < 0).sum()) > RENEWED * len(points):
         return _in_old_order(equal_groups(points, count, stream, weights).group, before, count)
-    usual = len(points) / count
-    group = _largest(before, count)
+    heavy = torch.ones(len(points), dtype=torch.float64) if weights is None else weights.double()
+    usual = float(heavy.sum()) / count
+    size = math.ceil(usual) if weights is None else usual
+    group = _largest(before, heavy, count)
     kept = int(group.max()) + 1
     while kept < count:
-        sizes = torch.bincount(group[group >= 0], minlength=max(kept, 1))
-        waiting, most = int((group < 0).sum()), int(sizes.max())
-        starved = waiting < (count - kept) * max(1.0, usual / 2)  # too few for the groups that are to be made of them
-        if most < 2 or not (starved or most > LARGEST * usual):
+        sizes, members = _sizes(group, heavy, max(kept, 1)), torch.bincount(group[group >= 0], minlength=max(kept, 1))
+        sizes = torch.where(members > 1, sizes, 0)  # one node cannot be cut
+        waiting, fresh = group < 0, count - kept
+        # Too few without a group for the new ones that are to be made of them.
+        starved = int(waiting.sum()) < fresh or float(heavy[waiting].sum()) < fresh * usual / 2
+        if float(sizes.max()) == 0 or not (starved or float(sizes.max()) > LARGEST * usual):
             break
-        members = (group == int(sizes.argmax())).nonzero().squeeze(1)
-        halves = equal_groups(points[members], 2, stream).group
-        group[members[halves == 1]] = kept
+        cut = (group == int(sizes.argmax())).nonzero().squeeze(1)
+        halves = equal_groups(points[cut], 2, stream, None if weights is None else weights[cut]).group
+        group[cut[halves == 1]] = kept
         kept += 1
-    _give_away(points, group, kept, math.ceil(usual))
-    waiting = int((group < 0).sum())
+    _give_away(points, heavy, group, kept, size)
     fresh = count - kept
     if kept:
-        to_fill = waiting - min(waiting, max(fresh, round(fresh * usual)))
-        _fill_up(points, group, kept, math.ceil(usual), to_fill)
+        _fill_up(points, heavy, group, (kept, size), (fresh, fresh * usual))
     if fresh:
         left = (group < 0).nonzero().squeeze(1)
-        group[left] = kept + equal_groups(points[left], fresh, stream).group
+        own = None if weights is None else weights[left]
+        group[left] = kept + equal_groups(points[left], fresh, stream, own).group
     return group
 
 
@@ -117,10 +117,15 @@ def _in_old_order(group: Tensor, before: Tensor, count: int) -> Tensor:
     return number[group]
 
 
-def _largest(before: Tensor, count: int) -> Tensor:
+def _sizes(group: Tensor, heavy: Tensor, count: int) -> Tensor:
+    there = group >= 0
+    return torch.bincount(group[there], heavy[there], minlength=count)
+
+
+def _largest(before: Tensor, heavy: Tensor, count: int) -> Tensor:
     """At most ``count`` of the groups, the largest, renumbered in their order; members of the others are in none."""
-    names, place, sizes = before.unique(return_inverse=True, return_counts=True)
-    sizes = torch.where(names >= 0, sizes, 0)
+    names, place = before.unique(return_inverse=True)
+    sizes = torch.where(names >= 0, torch.bincount(place, heavy, minlength=len(names)), 0)
     chosen = sizes.argsort(descending=True, stable=True)[:count]
     chosen = chosen[sizes[chosen] > 0].sort().values
     number = torch.full_like(names, -1)
@@ -128,41 +133,54 @@ def _largest(before: Tensor, count: int) -> Tensor:
     return number[place]
 
 
-def _means(points: Tensor, group: Tensor, count: int) -> Tensor:
+def _means(points: Tensor, heavy: Tensor, group: Tensor, count: int) -> Tensor:
     """Directions of the groups' means [count, d]."""
     there = group >= 0
-    return F.normalize(torch.zeros(count, points.shape[1]).index_add_(0, group[there], points[there]))
+    weighed = heavy[there, None].to(points) * points[there]
+    return F.normalize(torch.zeros(count, points.shape[1]).index_add_(0, group[there], weighed))
 
 
-def _give_away(points: Tensor, group: Tensor, count: int, size: int) -> None:
+def _give_away(points: Tensor, heavy: Tensor, group: Tensor, count: int, size: float) -> None:
     """Take the members furthest off out of groups that are much larger than ``size``."""
-    sizes = torch.bincount(group[group >= 0], minlength=count)
-    large = (sizes > LARGEST * size).nonzero().squeeze(1).tolist()
-    means = _means(points, group, count) if large else points
+    large = (_sizes(group, heavy, count) > LARGEST * size).nonzero().squeeze(1).tolist()
+    means = _means(points, heavy, group, count) if large else points
     for each in large:
         members = (group == each).nonzero().squeeze(1)
-        near = (points[members] @ means[each]).argsort(descending=True, stable=True)
-        group[members[near[size:]]] = -1
+        members = members[(points[members] @ means[each]).argsort(descending=True, stable=True)]
+        beyond = heavy[members].cumsum(0) > size
+        beyond[0] = False
+        group[members[beyond]] = -1
 
 
-def _fill_up(points: Tensor, group: Tensor, count: int, size: int, nodes: int) -> None:
-    """Put ``nodes`` of those without a group into the nearest of ``count`` groups with room, the nearest first."""
-    room = (size - torch.bincount(group[group >= 0], minlength=count)).clamp(min=0)
+def _fill_up(points: Tensor, heavy: Tensor, group: Tensor, there: tuple[int, float], fresh: tuple[int, float]) -> None:
+    """Put those without a group into the nearest with room, the nearest first, but for what new groups will need.
+
+    ``there`` are the number of groups and their usual size, ``fresh`` the number of new ones and what they need.
+    """
+    count, size = there
+    room = (size - _sizes(group, heavy, count)).clamp(min=0)
     waiting = (group < 0).nonzero().squeeze(1)
-    near = points[waiting] @ _means(points, group, count).T
-    while nodes > 0 and len(waiting):
-        best = near.masked_fill(room == 0, -math.inf).max(1)
+    near = points[waiting] @ _means(points, heavy, group, count).T
+    spare = float(heavy[waiting].sum()) - fresh[1]
+    while spare > 1e-9 and len(waiting) > fresh[0]:
+        if float(room.max()) <= 0:  # rounding has left somebody over
+            room = torch.full_like(room, math.inf)
+        best = near.masked_fill(room <= 0, -math.inf).max(1)
         order = best.values.argsort(descending=True, stable=True)
         wanted = best.indices[order]
-        # The rank of each among those that want the same group, nearest first.
+        # What goes before each into the same group, nearest first.
         by_group = wanted.argsort(stable=True)
-        starts = torch.bincount(wanted, minlength=count).cumsum(0).roll(1).index_fill_(0, torch.tensor(0), 0)
-        rank = torch.empty_like(wanted)
-        rank[by_group] = torch.arange(len(wanted)) - starts[wanted[by_group]]
-        taken = order[(rank < room[wanted])][:nodes]
+        load = heavy[waiting][order][by_group]
+        before = load.cumsum(0) - load
+        starts = torch.bincount(wanted, minlength=count).cumsum(0).roll(1)
+        starts[0] = 0
+        ahead = torch.empty_like(load)
+        ahead[by_group] = before - before[starts.clamp(max=len(load) - 1)][wanted[by_group]]
+        taken = order[ahead < room[wanted] - 1e-9][: len(waiting) - fresh[0]]
+        taken = taken[: 1 + int((heavy[waiting[taken]].cumsum(0) < spare - 1e-9).sum())]
         group[waiting[taken]] = best.indices[taken]
-        room -= torch.bincount(best.indices[taken], minlength=count)
-        nodes -= len(taken)
+        room = room - torch.bincount(best.indices[taken], heavy[waiting[taken]], minlength=count)
+        spare -= float(heavy[waiting[taken]].sum())
         left = torch.ones(len(waiting), dtype=torch.bool)
         left[taken] = False
         waiting, near = waiting[left], near[left]

@@ -20,7 +20,7 @@ from gcond.graph.some_rows import some_rows
 from gcond.linalg.random_projection import MOST_ENTRIES
 from gcond.linalg.sparse import Identity
 from gcond.matching.probe import Probe
-from gcond.methods.clusters import Clustered, Clusters, labelled_by
+from gcond.methods.clusters import CHOICES, Clustered, Clusters, labelled_by
 from gcond.models import MLP
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName
@@ -71,7 +71,7 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
     )
     taught = taught_again(method.teacher, task, small, changes.classes, method.metric)
     task.notes.choices |= taught.choices
-    graph, quota = _with_spread(method, task, small, taught, smooth)
+    graph, quota = _gathered(method, task, small, taught, smooth)
     return Clustered(replace(labelled_by(task, taught), quota=quota), graph)
 
 
@@ -108,38 +108,41 @@ def labels_now(small: CondensedGraph, classes: Tensor, count: int) -> Tensor:
     return now / now.sum(1, keepdim=True).clamp(min=1e-12)
 
 
-def _with_spread(
+def _gathered(
     method: Clusters, task: Task, small: CondensedGraph, taught: Taught, smooth: KeptGroups
 ) -> tuple[CondensedGraph, Tensor]:
-    """The condensed graph with the spread that is set, or was chosen before, or is now; and its nodes per class."""
-    made = small.provenance
+    """The condensed graph by what is set, or was chosen before, or is chosen now; and its nodes per class.
+
+    Choices are made as :meth:`Clusters.settle` makes them, on this very graph and by a glance.
+    """
+    made, notes = small.provenance, task.notes.choices
     assert made is not None
-    if method.weight == "auto":  # what was chosen stays
-        method = replace(method, weight="labelled" if made.choices.get("weight") == "labelled" else "alike")
-    means, quota = replace(method, spread="means").gather(task, taught, smooth)
-    assert means.cluster is not None
-    group, middle = means.cluster[task.train.source_index], means.x.mean(0)
+    undecided, settled = [each for each in CHOICES if getattr(method, each[0]) == "auto"], method
+    at = int(made.choices.get("settled_at", made.source["nodes"]))
+    glance = Glance(task.val, task.num_classes, task.seed, method.metric)
+    cheap = task.val.inputs.feature_entries * glance.scored <= CHEAP
+    anew = bool(undecided) and len(task.val.nodes) > 0 and (cheap or task.source_nodes >= OUTGROWN * at)
+    for setting, simple, other in undecided:
+        kept = other if made.choices.get(setting) == other and not anew else simple
+        settled = settled.chosen(setting, kept)
+    best = settled.gather(task, taught, smooth)
+    if anew:
 
-    def wide() -> CondensedGraph:
-        further = smooth.stretch(group, means.num_nodes, method.weights(task))
-        return replace(means, x=middle + further * (means.x - middle))
+        def reached(graph: CondensedGraph) -> float:
+            return glance.accuracy(graph.view().to(task.train.y.device))
 
-    notes = task.notes.choices
-    spread: str = method.spread
-    notes["weight"] = method.weight
-    if spread == "auto":
-        spread = "nodes" if made.choices.get("spread") == "nodes" else "means"
-        settled = int(made.choices.get("settled_at", made.source["nodes"]))
-        glance = Glance(task.val, task.num_classes, task.seed, method.metric)
-        cheap = task.val.inputs.feature_entries * glance.scored <= CHEAP
-        if len(task.val.nodes) and (cheap or task.source_nodes >= OUTGROWN * settled):
-            tried = {"means": means, "nodes": wide()}
-            reached = {name: glance.accuracy(each.view().to(task.train.y.device)) for name, each in tried.items()}
-            (other,) = set(tried) - {spread}
-            notes["spread"] = spread = other if reached[other] > reached[spread] else spread
-            notes["tried"] = {f"spread={name}": value for name, value in reached.items()}
-            notes["settled_at"] = task.source_nodes
-            return tried[spread], quota
-        notes["settled_at"] = settled
-    notes["spread"] = spread
-    return wide() if spread == "nodes" else means, quota
+        most = reached(best[0])
+        tried = {"the simpler": most}
+        for setting, _, other in undecided:
+            if setting == "weight" and not (
+                len(task.train.nodes) < len(taught.classes) and most < method.known(task, taught)
+            ):
+                continue
+            changed = settled.chosen(setting, other)
+            graph = changed.gather(task, taught, smooth)
+            tried[f"{setting}={other}"] = found = reached(graph[0])
+            if found > most + method.margin(most, task, glance.scored):
+                settled, best, most = changed, graph, found
+        at, notes["tried"] = task.source_nodes, tried
+    notes |= {setting: getattr(settled, setting) for setting, *_ in CHOICES} | {"settled_at": at}
+    return best
