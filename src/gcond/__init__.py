@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gcond.data.synthetic_tables import synthesize as synthesize
     from gcond.errors import GcondError as GcondError
     from gcond.errors import GcondWarning as GcondWarning
+    from gcond.evaluation.audit.audit import audit as audit
     from gcond.evaluation.compare import compare as compare
     from gcond.evaluation.evaluate import evaluate as evaluate
     from gcond.evaluation.nas.architecture_search import search as search
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from gcond.methods.compact import compact as compact
     from gcond.methods.condense import condense as condense
     from gcond.methods.grow import grow as grow
+    from gcond.methods.update import update as update
     from gcond.runtime.engines import open_engine as open_engine
     from gcond.training.predictions import Predictions as Predictions
     from gcond.training.recipe import Recipe as Recipe
@@ -50,6 +52,7 @@ _HOMES = {
     "synthesize": "gcond.data.synthetic_tables",
     "condense": "gcond.methods.condense",
     "grow": "gcond.methods.grow",
+    "update": "gcond.methods.update",
     "compact": "gcond.methods.compact",
     "evaluate": "gcond.evaluation.evaluate",
     "train": "gcond.evaluation.train",
@@ -58,6 +61,7 @@ _HOMES = {
     "search": "gcond.evaluation.nas.architecture_search",
     "recommend": "gcond.evaluation.recommend",
     "tune": "gcond.evaluation.tuning.hyperparameter_search",
+    "audit": "gcond.evaluation.audit.audit",
     "propagate": "gcond.graph.propagation",
     "open_engine": "gcond.runtime.engines",
     "CondensedGraph": "gcond.condensed.condensed_graph",

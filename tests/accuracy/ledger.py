@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from statistics import fmean, stdev
+from typing import Any, TypeAlias
 
+from accuracy.following import Following
+from gcond.reports.audit_table import audit_lines, audit_tables
 from gcond.reports.comparison_table import comparison_table, legend
 from gcond.reports.reproduction_table import reproduction_table
+from gcond.reports.tables import Table
 from gcond.reports.tuning_table import sides_table, tuning_tables
-from gcond.results import Comparison, Reproduction, Tuning
+from gcond.results import Audit, Comparison, Reproduction, Tuning
 from gcond.results.json_file import read_json
 from gcond.runtime.files import write_text
 
@@ -39,6 +43,8 @@ ORDER = (
     "models-",
     "untuned-",
     "tune-",
+    "audit-",
+    "update-",
     "main",
     "pubmed",
     "architectures",
@@ -52,6 +58,8 @@ ORDER = (
     "cross-depth",
     "propagation",
     "time",
+    "store",
+    "large-",
     "original",
 )
 
@@ -60,6 +68,10 @@ HEADINGS = {
     "models-": "All test models",
     "untuned-": "Other graphs, by default settings",
     "tune-": "Searching hyper-parameters on the condensed and on the whole graph",
+    "audit-": "Noise, distances and membership",
+    "store": "From a packed store, a few columns at a time",
+    "large-": "Large graphs: seconds and memory",
+    "update-": "Following a graph that grows",
 }
 
 
@@ -90,8 +102,28 @@ def _belongs(stem: str, name: str) -> bool:
     return stem.startswith(name) if name.endswith("-") else stem == name
 
 
-def _load(path: Path) -> Comparison | Reproduction | Tuning:
+@dataclass(frozen=True)
+class Measured:
+    """A table of a benchmark or a test: each row's cells by the names of their columns."""
+
+    title: str
+    command: str
+    rows: Sequence[Mapping[str, str]]
+
+
+Found: TypeAlias = Comparison | Reproduction | Tuning | Audit | Following | Measured
+
+
+def _load(path: Path) -> Found:
     found = json.loads(path.read_text())
+    if found.get("kind") == "table":
+        return Measured(found["title"], found["command"], found["rows"])
+    if found.get("kind") == "store":
+        return _store_table(found["lines"])
+    if found.get("kind") == "audit":
+        return read_json(path, Audit)
+    if found.get("kind") == "update":
+        return Following.from_json(found)
     if found.get("kind") == "tune":
         return read_json(path, Tuning)
     return read_json(path, Comparison) if "lines" in found else read_json(path, Reproduction)
@@ -103,8 +135,16 @@ def _sides(searches: Sequence[Tuning]) -> list[str]:
     return [sides_table([one for one in searches if one.source.name == name]).markdown() + "\n" for name in names]
 
 
-def _show(found: Comparison | Reproduction | Tuning) -> str:
+def _show(found: Found) -> str:
+    if isinstance(found, Following):
+        return found.markdown()
     command = _portable(found.command)
+    if isinstance(found, Measured):
+        return f"{found.title}\n\n{Table.of(found.rows).markdown()}\n\n`{command}`\n"
+    if isinstance(found, Audit):
+        tables = "\n\n".join(table.markdown() for table in audit_tables(found))
+        said = "\n".join(f"- {line}" for line in audit_lines(found))
+        return f"### {found.source.name}, {_sizes(found)} nodes\n\n{tables}\n\n{said}\n\n`{command}`\n"
     if isinstance(found, Tuning):
         finalists, said = tuning_tables(found)
         listed = "\n".join(f"- {name}: {value}" for name, value in said.rows)
@@ -112,6 +152,31 @@ def _show(found: Comparison | Reproduction | Tuning) -> str:
     if isinstance(found, Comparison):
         return f"{comparison_table(found).markdown()}\n\n{legend(found)}.\n\n`{command}`\n"
     return f"{reproduction_table(replace(found, title='')).markdown()}\n\n`{command}`\n"
+
+
+def _store_table(lines: Sequence[Mapping[str, Any]]) -> Measured:
+    """Graphs in memory beside the same streamed from their stores; ``tests/accuracy/test_store.py`` explains a line."""
+    rows = [
+        {
+            "graph": line["source"],
+            "nodes": str(line["nodes"]),
+            "in memory": _percent(line["memory"]),
+            "in memory, ridge": _percent(line["ridge"]),
+            "from the store": _percent(line["store"]),
+            "columns at a time": f"{line['columns']} of {line['features']}",
+            "n": f"{len(line['store'])} ({line['seeds']} graphs)",
+        }
+        for line in lines
+    ]
+    return Measured("Test accuracy of a GCN in %", "pytest -m accuracy tests/accuracy/test_store.py", rows)
+
+
+def _percent(values: Sequence[float]) -> str:
+    return f"{100 * fmean(values):.1f} ± {100 * stdev(values):.1f}"
+
+
+def _sizes(found: Audit) -> str:
+    return " and ".join(dict.fromkeys(f"{one.nodes:,}" for one in found.subjects if one.kind == "condensed"))
 
 
 def _portable(command: str) -> str:

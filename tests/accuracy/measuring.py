@@ -48,6 +48,13 @@ def tune(name: str, *options: str) -> dict[str, Any]:
     return found
 
 
+def audit(name: str, *options: str) -> dict[str, Any]:
+    """Audit condensed graphs, and keep what was found under ``name``."""
+    found = gcond("audit", *options, "-o", str(RUNS / "audit" / name))
+    ledger.keep(f"audit-{name}", {key: value for key, value in found.items() if key != "out"})
+    return found
+
+
 def cell(found: dict[str, Any], dataset: str, *labels: str) -> float:
     """Our mean, in %, of the row with these labels."""
     (row,) = [row for row in found["rows"] if row["dataset"] == dataset and row["labels"] == list(labels)]

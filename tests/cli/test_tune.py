@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from gcond.results import Tuning
 pytest.importorskip("optuna")
 
 GRID = ("--grid", "hidden=3,8", "layers=1..2")
-QUICK = (*GRID, "--trials", 9, "--batch", 4, "--top", 2, "--final-runs", 2, "--workers", 1, "--set", "epochs=9")
+QUICK = (*GRID, "--trials", 9, "--batch", 4, "--top", 3, "--final-runs", 2, "--workers", 1, "--set", "epochs=9")
 
 
 def numbers(made: dict) -> tuple:
@@ -40,7 +41,7 @@ def test_it_writes_what_the_library_finds(workspace, gcond):
     assert sorted(path.name for path in folder.iterdir()) == ["trials.jsonl", "tune.json", "tune.png"]
     assert (folder / "tune.png").read_bytes().startswith(b"\x89PNG")
     assert (made.pop("out"), made.pop("saved"), made.pop("same_source")) == ("small-tune", False, True)
-    assert made.pop("next").startswith(f"gcond evaluate {workspace.small} --on {workspace.source} --models gcn --set ")
+    assert made.pop("next").startswith(f"gcond train {workspace.small} --on {workspace.source} --model gcn --set ")
     assert json.loads((folder / "tune.json").read_text()) == made
     expected = library.tune(
         CondensedGraph.load(workspace.small),
@@ -48,7 +49,7 @@ def test_it_writes_what_the_library_finds(workspace, gcond):
         grid={"hidden": [3, 8], "layers": "1..2"},
         trials=9,
         batch=4,
-        top=2,
+        top=3,
         final_runs=2,
         epochs=9,
     )
@@ -77,11 +78,11 @@ def test_people_see_the_table_and_the_next_command(workspace, gcond):
 
 def test_the_next_command_trains_by_what_was_found(workspace, gcond):
     made = json.loads(gcond("tune", workspace.small, "--on", workspace.source, "--json", *QUICK).out)
-    scored = gcond(*made["next"].split()[1:], "--runs", 1, "--json")
-    assert scored.code == 0, scored.err
-    winner = made["finalists"][0]
-    (score,) = CondensedGraph.load(workspace.small).provenance.scores
-    assert (score.settings, score.recipe) == (winner["settings"], winner["recipe"])
+    trained = gcond(*made["next"].split()[1:], "--json")
+    assert trained.code == 0, trained.err
+    winner, model = made["finalists"][0], library.load_model(workspace.folder / "model.safetensors")
+    assert (asdict(model.model), model.record.recipe) == (winner["settings"], winner["recipe"])
+    assert model.record.val_accuracy == winner["confirmed"][0]
 
 
 def test_saved_it_is_the_file_s_recommendation(workspace, gcond):
@@ -89,16 +90,37 @@ def test_saved_it_is_the_file_s_recommendation(workspace, gcond):
     assert found.code == 0, found.err
     made = json.loads(found.out)
     assert made["saved"]
-    assert made["next"].endswith("--recipe recommended")
+    assert made["next"].endswith("--recipe recommended -o model.safetensors")
     (kept,) = CondensedGraph.load(workspace.small).provenance.recommendations
     assert kept.settings == made["finalists"][0]["settings"]
     text = " ".join(gcond("inspect", workspace.small).out.split())
     assert "recommended gcn:" in text
-    scored = gcond(*made["next"].split()[1:], "--runs", 1, "--json")
-    assert scored.code == 0, scored.err
-    assert json.loads(scored.out)["recipe"] == made["finalists"][0]["recipe"]
+    trained = gcond(*made["next"].split()[1:], "--json")
+    assert trained.code == 0, trained.err
+    assert json.loads(trained.out)["recipe"] == made["finalists"][0]["recipe"]
     whole = gcond("evaluate", "--whole", workspace.source, "--recipe", workspace.small, "--runs", 1, "--json")
     assert json.loads(whole.out)["recipe"] == made["finalists"][0]["recipe"]
+
+
+def test_without_the_whole_graph(workspace, gcond):
+    """What a search is for needs no training on the whole graph; who asks for it later finds all else done."""
+    found = gcond("tune", workspace.small, "--on", workspace.source, "--no-check", "--json", *QUICK)
+    assert found.code == 0, found.err
+    made = json.loads(found.out)
+    trials = (workspace.folder / "small-tune" / "trials.jsonl").read_text().splitlines()
+    assert all(json.loads(line)["condensed"] for line in trials)
+    assert all((one["val"], one["test"], one["mean"]) == ([], [], None) for one in made["finalists"])
+    assert all(len(one["confirmed"]) == len(one["confirmed_test"]) == 2 for one in made["finalists"])
+    assert (made["favourite"], made["agreement_n"], made["finalists_cpu_seconds"]) == (None, 0, 0)
+    shown = gcond("tune", workspace.small, "--on", workspace.source, "--no-check", *QUICK).out
+    assert "none on the whole graph" in shown
+    assert "test %, condensed" in shown
+    assert "test %, whole" not in shown
+    checked = json.loads(gcond("tune", workspace.small, "--on", workspace.source, "--json", *QUICK).out)
+    assert [one["confirmed"] for one in checked["finalists"]] == [one["confirmed"] for one in made["finalists"]]
+    after = (workspace.folder / "small-tune" / "trials.jsonl").read_text().splitlines()
+    assert after[: len(trials)] == trials
+    assert all(json.loads(line)["condensed"] is None for line in after[len(trials) :])
 
 
 def test_another_metric(workspace, gcond):
@@ -117,7 +139,7 @@ def test_the_whole_graph(workspace, gcond):
     made = json.loads(found.out)
     assert made["out"] == "tiny-tune"
     assert made["condensed"] is None
-    assert made["next"].startswith(f"gcond evaluate --whole {workspace.source} ")
+    assert made["next"].startswith(f"gcond train {workspace.source} --model ")
     assert [trial["model"] for trial in made["trials"][:2]] == ["gcn", "sgc"]
     shown = gcond("tune", "--whole", workspace.source, "--model", "gcn,sgc", *QUICK)
     assert "searched on the whole graph" in shown.out

@@ -52,16 +52,16 @@ def test_save_then_load_gives_it_back_bit_for_bit(graph, compaction, tmp_path_fa
 def test_both_ways_to_say_where_entries_are(tmp_path, bits, signed, entries):
     graph = large(bits, signed, entries)
     graph.save(tmp_path / "g")
-    assert ("x.mask" in graph.packed) == (entries in (80, None))  # a bit each is less than a gap each
-    assert ("x.gaps" in graph.packed) != ("x.mask" in graph.packed)
+    assert ("x.mask" in graph.packed) == (entries in (80, None))  # a bit for each place is less there
+    assert ("x.high" in graph.packed) == ("x.low" in graph.packed) != ("x.mask" in graph.packed)
     assert CondensedGraph.load(tmp_path / "g").sha256 == graph.sha256
 
 
 def test_far_apart_entries(tmp_path):
-    """Gaps of 254, 255 and 256 zeros, of several times as many, and of so many that two bytes each are less."""
-    for places in ([0, 255, 511, 768], [5000], [70000], [10, 65545, 65546, 131083]):
+    """One entry or a few among many zeros, at both ends, side by side and far apart."""
+    for places in ([], [0], [140001], [0, 255, 511, 768], [0, 1, 2, 140000], [10, 65545, 65546, 131083]):
         x = torch.zeros(2, 70001)
-        x.view(-1)[places] = torch.arange(1.0, 1 + len(places))
+        x.view(-1)[torch.tensor(places, dtype=torch.long)] = torch.arange(1.0, 1 + len(places))
         none = {"edge_index": torch.empty(2, 0, dtype=torch.long), "edge_weight": torch.empty(0)}
         graph = CondensedGraph(x=x, y=torch.tensor([0, 1]), **none).compacted(Compaction(None, 32))
         graph.save(tmp_path / "g")
@@ -71,7 +71,11 @@ def test_far_apart_entries(tmp_path):
 def test_bytes_are_those_of_the_file():
     plain, graph = small(), large(4, signed=False, entries=6)
     assert plain.nbytes == sum(t.nbytes for t in (plain.x, plain.y, plain.edge_index, plain.edge_weight))
-    features, labels, edges = 120 + 60 + 20 * 4, 20 * 3, 2 * 20 + 2 * 20 + 4
+    # Of 120 entries among 2,000 places 4 bits each are written out, and at most 120 + 2,000 / 16 say the rest.
+    assert graph.packed["x.low"].nbytes == 60
+    places = 60 + graph.packed["x.high"].nbytes
+    assert 29 <= places - 60 <= 31
+    features, labels, edges = places + 60 + 20 * 4, 20 * 3, 2 * 20 + 2 * 20 + 4
     assert graph.nbytes == features + labels + edges
     assert graph.statistics.bytes == graph.nbytes
     assert graph.packed["cluster"].dtype == torch.int8
@@ -131,8 +135,10 @@ U8 = torch.uint8
     ("bits", "change", "message"),
     [
         (4, lambda p: {"x.values": None}, "lacks the tensor 'x.values': it was not written whole"),
-        (4, lambda p: {"x.gaps": None}, "has both x.gaps and x.mask, or neither"),
-        (4, lambda p: {"x.mask": torch.zeros(250, dtype=U8)}, "has both x.gaps and x.mask, or neither"),
+        (4, lambda p: {"x.high": None}, "not one way to say where entries are"),
+        (4, lambda p: {"x.low": None}, "not one way to say where entries are"),
+        (4, lambda p: {"x.mask": torch.zeros(250, dtype=U8)}, "not one way to say where entries are"),
+        (4, lambda p: {"x.high": None, "x.low": None, "x.mask": torch.zeros(9, dtype=U8)}, "x.mask is 9 bytes, and mu"),
         (4, lambda p: {"x.scale": None}, "lacks the tensor 'x.scale'"),
         (4, lambda p: {"y": None}, "lacks the tensor 'y'"),
         (4, lambda p: {"edge_index": None}, "lacks the tensor 'edge_index'"),
@@ -142,17 +148,20 @@ U8 = torch.uint8
         (4, lambda p: {"surprise": torch.ones(1)}, "has a tensor 'surprise' that this gcond does not know"),
         (32, lambda p: {"x.scale": torch.ones(20)}, "tensor 'x.scale' that is not of its form"),
         (32, lambda p: {"edge_weight.scale": torch.ones(1)}, "has a tensor 'edge_weight.scale' that this gcond does"),
-        (4, lambda p: {"x.gaps": changed(p["x.gaps"], 0, 250)}, "leads to place 2"),
-        (4, lambda p: {"x.gaps": p["x.gaps"][:-1]}, "x.values has 60 numbers, which are not those of 119|is not what"),
-        (4, lambda p: {"x.gaps": torch.cat([p["x.gaps"], torch.tensor([255], dtype=U8)])}, "'x.gaps' is not what"),
-        (4, lambda p: {"x.gaps": p["x.gaps"].float()}, r"x.gaps is torch.float32 \[120\], and must be uint8 or uint16"),
-        (4, lambda p: {"x.gaps": p["x.gaps"].to(torch.uint16)}, "'x.gaps' is not what gcond writes"),
+        (4, lambda p: {"x.high": p["x.high"][:-1]}, "x.values has 60 numbers|x.low has 60 bytes"),
+        (4, lambda p: {"x.high": p["x.high"].flip(0)}, "not in order, or not in|is not what gcond writes"),
+        (4, lambda p: {"x.high": torch.cat([torch.zeros(9, dtype=U8), p["x.high"]])}, "not in 20 × 100"),
+        (4, lambda p: {"x.high": torch.cat([p["x.high"], torch.zeros(1, dtype=U8)])}, "'x.high' is not what gcond"),
+        (4, lambda p: {"x.high": torch.full((300,), 255, dtype=U8)}, "x.low has 60 bytes, which are not those of 2,40"),
+        (4, lambda p: {"x.low": p["x.low"][:-1]}, "x.low has 59 bytes, which are not those of 120 of 2,000 places"),
+        (4, lambda p: {"x.low": p["x.low"].float()}, r"x.low is torch.float32 \[60\], and must be uint8"),
+        (4, lambda p: {"x.high": p["x.high"][:, None]}, r"x.high is torch.uint8 \[.., 1\], and must be uint8"),
         (4, lambda p: {"x.values": p["x.values"][:-1]}, "x.values has 59 numbers, which are not those of 120 entries"),
         (4, lambda p: {"x.values": torch.full((60,), 0x88, dtype=U8)}, "'x.* is not what gcond writes"),
         (4, lambda p: {"x.values": p["x.values"].half()}, "x.values is torch.float16"),
         (16, lambda p: {"x.values": changed(p["x.values"], 3, torch.nan)}, "x.values has numbers that are not finite"),
         (32, lambda p: {"x.values": changed(p["x.values"], 3, torch.inf)}, "x.values has numbers that are not finite"),
-        (32, lambda p: {"x.values": changed(p["x.values"], 3, -0.0)}, "'x.gaps' is not what gcond writes"),
+        (32, lambda p: {"x.values": changed(p["x.values"], 3, -0.0)}, "'x.*' is not what gcond writes"),
         (16, lambda p: {"x.values": changed(p["x.values"], 3, 2.0)}, "is not what gcond writes"),
         (8, lambda p: {"x.scale": changed(p["x.scale"], 3, torch.nan)}, "x.scale has numbers that are not finite"),
         (8, lambda p: {"x.scale": changed(p["x.scale"], 3, -1.0)}, "is not what gcond writes"),
@@ -183,7 +192,8 @@ def test_damaged_tensors_are_refused(tmp_path, bits, change, message):
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"version": 2}, "its features are in form 2, and this gcond reads form 1: upgrade gcond"),
+        ({"version": 3}, "its features are in form 3, and this gcond reads form 2: upgrade gcond"),
+        ({"version": 1}, "its features are in form 1, and this gcond reads form 2: compact the graph again"),
         ({"version": None}, "its features are in form None"),
         ({"bits": 5}, "bits=5 cannot be"),
         ({"bits": 8}, "x.values has 60 numbers"),
@@ -191,7 +201,7 @@ def test_damaged_tensors_are_refused(tmp_path, bits, change, message):
         ({"bits": [4]}, "bits"),
         ({"entries": 0}, "entries=0"),
         ({"entries": 5}, "its numbers are not compact"),
-        ({"features": 99}, "leads to place|is not what gcond writes"),
+        ({"features": 99}, "not in 20 × 99|is not what gcond writes|its numbers are not compact"),
         ({"features": 10**15}, "claims 20 × 1,000,000,000,000,000 features"),
         ({"features": "100"}, "the form of its features is damaged"),
         ({"features": -1}, "the form of its features is damaged"),

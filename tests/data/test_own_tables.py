@@ -162,64 +162,64 @@ def test_booleans_are_numbers_and_edges_may_be_none(save):
     assert graph.num_edges == 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"age": ["one"] * 6}, "column 'age' .* is not numeric .*'one'"),
-        ({"age": [1, None, 3, 4, 5, 6]}, "column 'age' .* is empty in row 2"),
-        ({"age": [1.0, float("inf"), 3, 4, 5, 6]}, "must be a finite number"),
-        ({"age": [1e300] * 6}, "must be a finite number"),
-        ({"label": None}, "has no column 'label'"),
-        ({"label": [None] * 6}, "no node is labelled"),
-        ({"label": [0, 1, 0, 1, 0, -1]}, "no training node of class '-1'"),
-        (
-            {"train_mask": [True] * 6},
-            "'train_mask' .* looks like a split .* give one column 'split' with train, val, test",
-        ),
-        ({"split": None, "Val_Mask": [0] * 6}, "'Val_Mask' .* looks like a split"),
-        ({"test_mask": [0.5] * 6}, "'test_mask' .* looks like a split"),
-        ({"mask": ["train"] * 6}, "'mask' .* looks like a split"),
-        ({"id": ["a", "b", "c", "d", "e", "a"]}, "id 'a' appears more than once"),
-        ({"id": ["a", "b", "c", "d", "e", ""]}, "'id' .* is empty in row 6"),
-        ({"id": ["a", "b", "c", "x", "e", "f"]}, "row 3 .* names the target 'd'"),
-        ({"id": None}, "no row number"),
-        ({"split": ["train", "train", "vali", "", "", ""]}, "split 'vali' .* unknown: write train, val, test"),
-        ({"split": ["train", "val", "", "", "", ""]}, "no training node of class 'blue'"),
-        ({"split": ["train", "train", "", "", "", "test"]}, "1 test nodes have no label"),
-    ],
-)
+BAD_NODES = [
+    ({"age": ["one"] * 6}, "column 'age' .* is not numeric .*'one'"),
+    ({"age": [1, None, 3, 4, 5, 6]}, "column 'age' .* is empty in row 2"),
+    ({"age": [1.0, float("inf"), 3, 4, 5, 6]}, "must be a finite number"),
+    ({"age": [1e300] * 6}, "must be a finite number"),
+    ({"label": None}, "has no column 'label'"),
+    ({"label": [None] * 6}, "no node is labelled"),
+    ({"label": [0, 1, 0, 1, 0, -1]}, "no training node of class '-1'"),
+    (
+        {"train_mask": [True] * 6},
+        "'train_mask' .* looks like a split .* give one column 'split' with train, val, test",
+    ),
+    ({"split": None, "Val_Mask": [0] * 6}, "'Val_Mask' .* looks like a split"),
+    ({"test_mask": [0.5] * 6}, "'test_mask' .* looks like a split"),
+    ({"mask": ["train"] * 6}, "'mask' .* looks like a split"),
+    ({"id": ["a", "b", "c", "d", "e", "a"]}, "id 'a' appears more than once"),
+    ({"id": ["a", "b", "c", "d", "e", ""]}, "'id' .* is empty in row 6"),
+    ({"id": ["a", "b", "c", "x", "e", "f"]}, "row 3 .* names the target 'd'"),
+    ({"id": None}, "no row number"),
+    ({"split": ["train", "train", "vali", "", "", ""]}, "split 'vali' .* unknown: write train, val, test"),
+    ({"split": ["train", "val", "", "", "", ""]}, "no training node of class 'blue'"),
+    ({"split": ["train", "train", "", "", "", "test"]}, "1 test nodes have no label"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_NODES)
 def test_bad_nodes(changes, message, save, kind):
     with pytest.raises(GcondError, match=message) as error:
         gcond.load(save(kind=kind, **changes))
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("edges", "message"),
-    [
-        ({"source": ["a"]}, "no column 'target'"),
-        ({"from": ["a"], "to": ["b"]}, "no column 'source'"),
-        (EDGES | {"weight": ["heavy"] * 3}, "'weight' .* not numeric"),
-        (EDGES | {"weight": [1.0, -1.0, 1.0]}, "must not be negative"),
-        (EDGES | {"weight": [1.0, None, 1.0]}, "empty in row 2"),
-        (EDGES | {"source": ["a", None, "b"]}, "row 2 .* names the source ''"),
-    ],
-)
+BAD_EDGES = [
+    ({"source": ["a"]}, "no column 'target'"),
+    ({"from": ["a"], "to": ["b"]}, "no column 'source'"),
+    (EDGES | {"weight": ["heavy"] * 3}, "'weight' .* not numeric"),
+    (EDGES | {"weight": [1.0, -1.0, 1.0]}, "must not be negative"),
+    (EDGES | {"weight": [1.0, None, 1.0]}, "empty in row 2"),
+    (EDGES | {"source": ["a", None, "b"]}, "row 2 .* names the source ''"),
+]
+
+
+@pytest.mark.parametrize(("edges", "message"), BAD_EDGES)
 def test_bad_edges(edges, message, save, kind):
     with pytest.raises(GcondError, match=message):
         gcond.load(save(edges=edges, kind=kind))
 
 
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [
-        (pa.array([[1.0], [1.0, 2.0], [1.0], [1.0], [1.0], [1.0]]), "2 numbers in row 2 and 1 in row 1"),
-        (pa.array([[1.0], None, [1.0], [1.0], [1.0], [1.0]]), "empty in row 2"),
-        (pa.array([[1.0], [None], [1.0], [1.0], [1.0], [1.0]]), "empty entry in row 2"),
-        (pa.array([["a"]] * 6), "lists of string"),
-        (pa.array([[]] * 6, pa.list_(pa.float32())), "0 numbers in row 1"),
-    ],
-)
+BAD_LISTS = [
+    (pa.array([[1.0], [1.0, 2.0], [1.0], [1.0], [1.0], [1.0]]), "2 numbers in row 2 and 1 in row 1"),
+    (pa.array([[1.0], None, [1.0], [1.0], [1.0], [1.0]]), "empty in row 2"),
+    (pa.array([[1.0], [None], [1.0], [1.0], [1.0], [1.0]]), "empty entry in row 2"),
+    (pa.array([["a"]] * 6), "lists of string"),
+    (pa.array([[]] * 6, pa.list_(pa.float32())), "0 numbers in row 1"),
+]
+
+
+@pytest.mark.parametrize(("x", "message"), BAD_LISTS)
 def test_bad_lists(x, message, save):
     with pytest.raises(GcondError, match=message):
         gcond.load(save(age=None, weight=None, x=x, kind=".parquet"))
@@ -227,18 +227,18 @@ def test_bad_lists(x, message, save):
         gcond.load(save(x=x, kind=".parquet"))
 
 
-@pytest.mark.parametrize(
-    ("nodes", "message"),
-    [
-        ("", "is empty"),
-        ("label,x\n", "has no rows"),
-        ("label,x\n0,1\n0\n", "damaged or not a csv"),
-        ("label,x,x\n0,1,2\n", "two columns 'x'"),
-        (",label,x\n0,0,1\n", "column without a name"),
-        ("label,x\n0,1\n1,\n", "'x' .* empty in row 2"),
-        ("label,x\n0,\n1,\n", "column 'x' .* is empty"),
-    ],
-)
+BAD_CSV = [
+    ("", "is empty"),
+    ("label,x\n", "has no rows"),
+    ("label,x\n0,1\n0\n", "damaged or not a csv"),
+    ("label,x,x\n0,1,2\n", "two columns 'x'"),
+    (",label,x\n0,0,1\n", "column without a name"),
+    ("label,x\n0,1\n1,\n", "'x' .* empty in row 2"),
+    ("label,x\n0,\n1,\n", "column 'x' .* is empty"),
+]
+
+
+@pytest.mark.parametrize(("nodes", "message"), BAD_CSV)
 def test_bad_csv(nodes, message, tmp_path):
     with pytest.raises(GcondError, match=message):
         gcond.load(text(tmp_path, nodes))

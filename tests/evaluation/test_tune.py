@@ -20,12 +20,13 @@ from gcond.config.setting_ranges import Choices, Range, SettingRange
 from gcond.errors import DivergedError, GcondError
 from gcond.evaluation.evaluate import evaluate
 from gcond.evaluation.recommend import Training, usual_training
-from gcond.evaluation.tuning.hyperparameter_search import shortlist
+from gcond.evaluation.tuning.candidates import shortlist
 from gcond.evaluation.tuning.rungs import goes_on, rungs
 from gcond.evaluation.tuning.search_space import tuning_space, usual_ranges
 from gcond.graph.source_graph import SourceGraph
 from gcond.jobs import training_job
 from gcond.models import APPNP, GAT, GCN, MLP, SGC, available
+from gcond.reports.tuning_table import tuning_tables
 from gcond.results import Tuning
 from gcond.runtime.engines import Engine, Outcome, open_engine
 from gcond.runtime.engines.idle import IdleEngine
@@ -203,15 +204,15 @@ def test_a_rung_is_a_training_of_that_length_as_evaluation_trains(
     for trial in found.trials[:4]:
         model, recipe = trained(found, trial.number)
         for epochs, accuracy in zip((1, 3, 9), trial.accuracies, strict=False):
-            looks = {"validate_every": "auto" if epochs == 9 else 1}
-            (score,) = evaluate(small, on=source, models=[model], runs=1, recipe={**recipe, "epochs": epochs, **looks})
+            looks = {**recipe, "epochs": epochs, "validate_every": 1}
+            (score,) = evaluate(small, on=source, models=[model], runs=1, recipe=looks)
             assert accuracy == pytest.approx(score.val_mean, abs=0.02)
 
 
 def test_rungs() -> None:
     short = [(one.epochs, one.validate_every, one.patience, one.lr) for one in rungs(Recipe(lr=0.02), prune=True)]
-    assert short == [(66, 6, "auto", 0.02), (200, 20, "auto", 0.02), (600, "auto", "auto", 0.02)]
-    assert rungs(Recipe(), prune=False) == (Recipe(),)
+    assert short == [(66, 6, "auto", 0.02), (200, 20, "auto", 0.02), (600, 15, "auto", 0.02)]
+    assert rungs(Recipe(), prune=False) == (Recipe(validate_every=15),)
     assert [one.epochs for one in rungs(Recipe(epochs=1), prune=True)] == [1, 1, 1]
     assert {one.validate_every for one in rungs(Recipe(validate_every=3), prune=True)} == {3}, "as a person wants it"
     assert goes_on(0.5, [0.5])
@@ -470,6 +471,20 @@ def test_a_shortlist_has_different_architectures_and_then_whoever_is_next() -> N
     assert shortlist(ranked, 4) == [ranked[0], ranked[3], ranked[5], ranked[2]]
     assert shortlist(ranked, 9) == [ranked[0], ranked[3], ranked[5], ranked[2], ranked[4]], "each once"
     assert shortlist([], 3) == []
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_test_nodes_are_not_needed(source: SourceGraph, small: CondensedGraph, found: Tuning, check: bool) -> None:
+    """Who has labels to train and to validate on, and no more, may search: what is found is the same."""
+    untested = dataclasses.replace(source, test_mask=torch.zeros_like(source.test_mask))
+    made = gcond.tune(small, on=untested, grid=NARROW, check=check, **QUICK)
+    assert [trial.accuracies for trial in made.trials] == [trial.accuracies for trial in found.trials]
+    assert all(one.confirmed_test == one.test == () and bool(one.val) == check for one in made.finalists)
+    assert made.winner is not None
+    assert (made.winner.mean, made.winner.confirmed_test_mean) == (None, None)
+    assert (made.favourite is not None, made.compared > 0) == (check, check)
+    assert "test %" not in tuning_tables(made)[0].markdown()
+    assert json.loads(json.dumps(made.to_json()))["finalists"][0]["mean"] is None
 
 
 def test_the_whole_graph_is_searched_alike(source: SourceGraph, found: Tuning) -> None:

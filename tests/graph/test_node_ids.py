@@ -142,7 +142,8 @@ def test_a_part_without_nodes(make_graph):
 
 def test_a_packed_store_keeps_them(make_graph, tmp_path):
     from gcond.data.load_request import Request
-    from gcond.data.packed_store import load, write_store
+    from gcond.data.packed_store import load
+    from gcond.data.store_writing import write_store
 
     graph = named(make_graph)
     write_store(tmp_path / "g.gcond", graph)

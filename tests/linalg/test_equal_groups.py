@@ -108,3 +108,27 @@ def test_further_points_fall_where_those_like_them_are():
 
 def test_further_points_of_one_group_are_all_in_it():
     assert equal_groups(points(9, 3), 1, stream()).of(points(5, 3)).tolist() == [0] * 5
+
+
+@given(cases(), st.integers(0, 5))
+def test_weights_that_are_all_the_same_change_no_size(case, seed):
+    rows, count = case
+    size = torch.bincount(equal_groups(rows, count, stream(seed), torch.full((len(rows),), 3.0)).group, minlength=count)
+    assert int(size.min()) >= 1
+    assert int(size.max() - size.min()) <= 1
+
+
+def test_groups_are_equally_heavy():
+    rows, weights = points(4000, 3), torch.ones(4000)
+    weights[::40] = 39.0  # a hundred of them weigh as much as all others
+    found = equal_groups(rows, 7, stream(), weights)
+    heavy = torch.bincount(found.group, weights.double(), minlength=7)
+    assert float(heavy.max() - heavy.min()) <= 2 * 39
+    assert torch.bincount(found.group).float().std() > 5  # not by counting heads
+
+
+def test_one_heavy_point_leaves_a_member_for_every_group():
+    weights = torch.ones(12)
+    weights[3] = 1e6
+    found = equal_groups(points(12, 2), 5, stream(), weights)
+    assert sorted(found.group.unique().tolist()) == list(range(5))

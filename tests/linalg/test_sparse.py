@@ -18,6 +18,8 @@ from gcond.linalg.sparse import (
     _SparseProduct,
     gcn_normalise,
     mean_normalise,
+    multiply,
+    multiply_narrow,
     scaled_laplacian,
     take_rows,
 )
@@ -223,3 +225,10 @@ def test_outside_autograd_the_product_is_the_kernel_alone(shape, monkeypatch):
     assert followed.requires_grad
     assert torch.equal(followed, plain)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("columns", [1, 8, 64, 65])
+def test_a_product_of_few_columns_is_the_same(columns):
+    matrix = sparse((graph(directed=True, n=40) * torch.rand(40, 40)).float())
+    x = torch.randn(40, columns)
+    torch.testing.assert_close(multiply_narrow(matrix.csr, x), multiply(matrix.csr, x))

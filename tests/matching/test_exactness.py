@@ -56,6 +56,13 @@ STRUCTURES = {
         partial(algorithm1.pairwise_mlp, symmetric=False),
         True,
     ),
+    # A sparse A', whose candidate pairs are all pairs.
+    "mlp of neighbours": (PairwiseMLP(hidden=6, neighbours=6), algorithm1.pairwise_mlp, False),
+    "mlp of neighbours, directed": (
+        PairwiseMLP(hidden=6, symmetric=False, neighbours=6),
+        partial(algorithm1.pairwise_mlp, symmetric=False),
+        True,
+    ),
     "free": (FreeStructure(), algorithm1.free, False),
     "free, directed": (FreeStructure(symmetric=False), partial(algorithm1.free, symmetric=False), True),
     "none": (NoStructure(), algorithm1.identity, False),
@@ -216,7 +223,7 @@ def test_nothing_breaks_where_no_unit_is_active(model, kind, make_case):
         assert apart.tolist() == [model.hidden + CLASSES] * CLASSES
 
 
-@pytest.mark.parametrize("structure", ["mlp", "free", "none"])
+@pytest.mark.parametrize("structure", ["mlp", "mlp of neighbours", "free", "none"])
 @pytest.mark.parametrize("model", [SGC(), SGC(layers=2, hidden=7), GCN(hidden=7), APPNP(hidden=7)], ids=repr)
 def test_the_inner_loop_is_plain_training(model, structure, make_case):
     case, theta = make_case(structure), weights_of(model)

@@ -6,7 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gcond.matching.pairs import pair_scores, pair_statistics
+from gcond.matching import pairs
+from gcond.matching.pairs import all_pairs, pair_statistics
 
 NODES, OTHERS, HIDDEN = 5, 4, 3
 NAMES = ("left", "right", "weight", "gamma", "beta", "out")
@@ -26,6 +27,11 @@ def fixed(hidden: int = HIDDEN):
         torch.randn(hidden, generator=stream, dtype=torch.float64),
         0.5 + torch.rand(hidden, generator=stream, dtype=torch.float64),
     )
+
+
+def pair_scores(*, left, right, rows=None, **others):
+    blocks = all_pairs(len(left), len(right), rows)
+    return pairs.pair_scores(left, right, blocks=blocks, **others).view(len(left), len(right))
 
 
 def plainly(*, left, right, weight, gamma, beta, out, statistics=None):
@@ -92,7 +98,7 @@ def test_statistics_are_those_of_all_pairs(rows):
     values = {key: tensor.detach() for key, tensor in arguments().items()}
     left, right, weight = values["left"], values["right"], values["weight"]
     layer = F.relu(left[:, None] + right[None]).flatten(0, 1) @ weight
-    mean, variance = pair_statistics(left, right, weight, rows)
+    mean, variance = pair_statistics(left, right, weight, all_pairs(len(left), len(right), rows))
     torch.testing.assert_close(mean, layer.mean(0))
     torch.testing.assert_close(variance, layer.var(0, correction=0))
     torch.testing.assert_close(pair_scores(**values, statistics=(mean, variance)), pair_scores(**values))
@@ -103,6 +109,6 @@ def test_statistics_far_from_zero_in_float32(rows):
     """A mean a thousand times the deviation: E z² - (E z)² would be noise."""
     stream = torch.Generator().manual_seed(0)
     left, right = 1000 + torch.randn(40, 8, generator=stream), torch.randn(40, 8, generator=stream)
-    _, variance = pair_statistics(left, right, torch.eye(8), rows)
+    _, variance = pair_statistics(left, right, torch.eye(8), all_pairs(40, 40, rows))
     expected = (left.double()[:, None] + right.double()[None]).flatten(0, 1).var(0, correction=0)
     torch.testing.assert_close(variance.double(), expected, rtol=1e-3, atol=0)

@@ -23,7 +23,8 @@ KINDS = [
 
 
 def made(graph, nodes=12, **settings):
-    return condense(graph, method="clusters", nodes=nodes, **{"teacher": "ridge"} | settings)
+    """Nodes count alike unless told otherwise, so that means are plain ones."""
+    return condense(graph, method="clusters", nodes=nodes, **{"teacher": "ridge", "weight": "alike"} | settings)
 
 
 def seen_nodes(graph):
@@ -187,30 +188,65 @@ def test_a_rare_class_keeps_the_label_of_its_node(make_graph):
 
 def test_the_teacher_is_the_same_for_every_budget_and_is_noted(make_graph):
     graph = make_graph(features=3)
-    noted = [made(graph, nodes=nodes, teacher="auto").provenance.choices for nodes in (3, 9, 30)]
+    auto = {"teacher": "auto", "weight": "auto"}
+    noted = [made(graph, nodes=nodes, **auto).provenance.choices for nodes in (3, 9, 30)]
     assert noted[0] == noted[1] == noted[2]
     tried = noted[0]["tried"]
-    assert set(tried) == {"teacher=ridge", "teacher=network", "spread=nodes"}
+    assert set(tried) - {"weight=labelled"} == {"teacher=ridge", "teacher=network", "spread=nodes"}
     # The simpler one stays unless the other is clearly better.
     assert tried[f"teacher={noted[0]['teacher']}"] >= tried["teacher=ridge"]
 
 
 def test_what_is_tried_is_taken_only_where_it_is_clearly_better(make_graph, monkeypatch):
     graph = make_graph(features=3)
-    reached = {("ridge", "means"): 0.5, ("network", "means"): 0.5, ("ridge", "nodes"): 0.5, ("network", "nodes"): 0.5}
+    good = {"means": 0.5}
 
     def given(self, task, taught, smooth):
-        return reached[taught.choices["teacher"], self.spread]
+        return max(good.get(value, 0) for value in (taught.choices["teacher"], self.weight, self.spread))
+
+    def chosen():
+        choices = made(graph, teacher="auto", weight="auto").provenance.choices
+        return tuple(choices[setting] for setting in ("teacher", "weight", "spread"))
 
     monkeypatch.setattr(Clusters, "reached", given)
-    chosen = made(graph, teacher="auto").provenance.choices
-    assert (chosen["teacher"], chosen["spread"]) == ("ridge", "means")
-    reached["network", "means"] = 0.9
-    chosen = made(graph, teacher="auto").provenance.choices
-    assert (chosen["teacher"], chosen["spread"]) == ("network", "means")
-    reached["network", "nodes"] = 1.0
-    chosen = made(graph, teacher="auto").provenance.choices
-    assert (chosen["teacher"], chosen["spread"]) == ("network", "nodes")
+    monkeypatch.setattr(Clusters, "known", lambda self, task, taught: 0.85)
+    assert chosen() == ("ridge", "alike", "means")
+    good["network"] = 0.8
+    assert chosen() == ("network", "alike", "means")
+    good["labelled"] = 0.9
+    assert chosen() == ("network", "labelled", "means")
+    good["nodes"] = 0.901
+    assert chosen() == ("network", "labelled", "means")
+    good["nodes"] = 1.0
+    assert chosen() == ("network", "labelled", "nodes")
+    good["network"] = 0.86  # as much as the teacher knows, so there is nothing to win by known labels
+    assert chosen() == ("network", "alike", "nodes")
+
+
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_labelled_nodes_can_count_as_much_as_all_others(kind, folded, make_graph, monkeypatch):
+    graph = make_graph(**kind)
+    if folded:
+        monkeypatch.setattr(random_projection, "MOST_ENTRIES", 1)
+    small = made(graph, weight="labelled", spread="means")
+    weights = torch.ones(graph.num_nodes, dtype=torch.float64)
+    weights[graph.train_mask] = (~graph.train_mask).sum() / graph.train_mask.sum()
+    assert float(weights[graph.train_mask].sum()) == pytest.approx(float(weights[~graph.train_mask].sum()))
+    rows = spread(graph, 2)
+    for one in range(small.num_nodes):
+        own = small.cluster == one
+        expected = (weights[own, None] * rows[own]).sum(0) / weights[own].sum()
+        assert torch.allclose(small.x[one].double(), expected, atol=1e-5)
+    assert small.provenance.choices["weight"] == "labelled"
+
+
+def test_where_all_nodes_are_labelled_none_can_count_for_more(make_graph):
+    graph = make_graph("inductive")
+    choices = made(graph, weight="auto").provenance.choices
+    assert choices["weight"] == "alike"
+    assert not {"weight=labelled"} & set(choices["tried"])
+    assert torch.equal(made(graph, weight="labelled").x, made(graph).x)
 
 
 def test_stretched_features_are_spread_as_the_nodes_are(make_graph):

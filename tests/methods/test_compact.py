@@ -124,6 +124,21 @@ def test_cuts_are_no_stronger_than_anyone_needs(wide, judged, monkeypatch):
     assert compact(small, on=wide).nbytes == sizes[3]  # all hold: the weakest that is small enough
 
 
+def test_stronger_cuts_are_tried_where_they_leave_features_nearly_as_they_are(wide, judged, monkeypatch):
+    small = condense(wide, method="random", nodes=9)
+    cuts = ladder(small)
+    sizes = [small.compacted(cut).nbytes for cut in cuts]
+    monkeypatch.setattr(compaction, "ENOUGH", (sizes[5] + 0.5) / wide.nbytes)
+    monkeypatch.setattr(compaction, "TINY", (sizes[1] + 0.5) / wide.nbytes)
+    variance = float((small.x - small.x.mean(0)).square().sum())
+    lost = [float((small.compacted(cut).x - small.x).square().sum()) / variance for cut in cuts]
+    judged(lambda graph: 0.8)
+    for close in (0.0, *(share + 1e-9 for share in lost[1:5])):
+        monkeypatch.setattr(compaction, "CLOSE", close)
+        expected = next((place for place in range(1, 5) if lost[place] <= close), 5)
+        assert compact(small, on=wide).nbytes == sizes[expected], close
+
+
 def test_where_nothing_may_be_cut_only_the_form_changes(wide, judged):
     small = condense(wide, method="random", nodes=9)
     judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.1)

@@ -59,6 +59,7 @@ def test_the_papers_settings(row):
     assert (got.lr_features, got.lr_structure, got.lr_model) == (rate, rate, 0.01)
     assert (got.outer, got.inner, got.epochs) == (outer, inner, epochs)
     assert (got.structure_hidden, got.edge_bias, got.delta) == (width, 0.0, delta)
+    assert got.neighbours_of(909) is None  # all pairs, as the paper has them
     # Φ learns when epoch % 50 < 10, else X'
     assert [got.turns().learns(epoch) for epoch in (0, 9, 10, 49, 50)] == [
         (False, True),

@@ -1,4 +1,4 @@
-"""A tiny run folder: what `gcond compare`, `gcond nas` and `gcond tune` leave, in small."""
+"""A tiny run folder: what `gcond compare`, `gcond nas`, `gcond tune` and `gcond audit` leave, in small."""
 
 from __future__ import annotations
 
@@ -11,15 +11,22 @@ import torch
 
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.condensed.provenance import Provenance
-from gcond.condensed.score import Score
+from gcond.condensed.score import ClassMetrics, Score
 from gcond.config.setting_ranges import Choices, Range
+from gcond.graph.perturbation import Noise
 from gcond.results import (
     Architecture,
+    Audit,
+    Closeness,
     Comparison,
     Finalist,
     Line,
+    Membership,
+    NoisyAccuracy,
     Search,
     SourceSummary,
+    Spread,
+    Subject,
     TunedTrial,
     Tuning,
     Winner,
@@ -189,13 +196,54 @@ def search(**changes: Any) -> Search:
     return replace(found, **changes)
 
 
-def values_of(found: Comparison | Search | Tuning) -> dict[str, Any]:
+def audit(given: str = "clusters, 8 nodes", **changes: Any) -> Audit:
+    """One condensed graph beside random nodes and the whole graph; nothing was lost to noise in features."""
+    means = {"whole graph": 0.8, "8 random nodes": 0.6, given: 0.82}
+    metrics = ClassMetrics(0.7, 0.01, 0.71, 0.01, (0.9, 0.5, None))
+    accuracies = [NoisyAccuracy(name, "gcn", "clean", "", mean, 0.01, 4, metrics) for name, mean in means.items()]
+    for name, mean in means.items():
+        accuracies += [
+            NoisyAccuracy(name, "gcn", "before", "features", mean, 0.01, 4),
+            NoisyAccuracy(name, "gcn", "before", "labels", mean - 0.1, 0.02, 4),
+            NoisyAccuracy(name, "gcn", "before", "features+labels", mean - 0.125, 0.02, 3),
+            NoisyAccuracy(name, "gcn", "test", "features", mean - 0.05, 0.0, 4),
+        ]
+    near, apart = Spread(0.1, 0.12, 0.2, 0.3, 0.4), Spread(0.0, 0.2, 0.5, 0.7, 0.9)
+    ratios = Spread(0.5, 0.6, 0.75, 0.9, 1.0), Spread(0.1, 0.2, 0.95, 1.0, 1.0)
+    found = Audit(
+        source=SourceSummary("toy", class_names=("a", "b", "c")),
+        subjects=(
+            Subject("whole graph", "whole", 100),
+            Subject("8 random nodes", "random", 8, "random"),
+            Subject(given, "condensed", 8, "clusters", 0, "cd"),
+        ),
+        noise=Noise(edges=0, features=0.1, labels=0.2),
+        models=("gcn",),
+        seeds=2,
+        runs=2,
+        accuracies=tuple(accuracies),
+        closeness=(
+            Closeness("8 random nodes", "features", apart, apart, *ratios, 1.0, 8, 100),
+            Closeness(given, "features", near, apart, *ratios, 0.875, 0, 100),
+            Closeness(given, "propagated", near, apart, *ratios, 0.0, 0, 100),
+        ),
+        membership=(
+            Membership("whole graph", "gcn", 0.8, 0.76, 0.84, 0.01, 4, 40, 60, 0.79, 0.75, 0.83),
+            Membership(given, "gcn", 0.55, 0.5, 0.6, 0.01, 4, 40, 60, None, None, None, -0.25, -0.3, -0.2),
+        ),
+        notes=("it rained",),
+        command="gcond audit toy-clusters-8.safetensors --on toy",
+    )
+    return replace(found, **changes)
+
+
+def values_of(found: Comparison | Search | Tuning | Audit) -> dict[str, Any]:
     """What the file of ``found`` holds, to be written by hand."""
-    kind = {Comparison: "comparison", Search: "nas", Tuning: "tune"}[type(found)]
+    kind = {Comparison: "comparison", Search: "nas", Tuning: "tune", Audit: "audit"}[type(found)]
     return json.loads(json.dumps({"kind": kind, "gcond": "0.1.0", **asdict(found)}))
 
 
-def write_result(folder: Path, found: Comparison | Search | Tuning) -> None:
+def write_result(folder: Path, found: Comparison | Search | Tuning | Audit) -> None:
     """Write ``found`` where it belongs; halves of letters, too, which gcond would not write."""
     values = values_of(found)
     (folder / f"{values['kind']}.json").write_text(json.dumps(values))

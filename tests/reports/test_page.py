@@ -27,6 +27,7 @@ from gcond.reports.page.remake_commands import commands_of
 from gcond.results import Comparison, Failure, SourceSummary, Winner
 from reports.sample_runs import (
     HOSTILE,
+    audit,
     comparison,
     finalist,
     line,
@@ -205,6 +206,35 @@ def test_a_search_for_hyper_parameters_alone_is_a_run(tmp_path, no_figures):
     text = Elements(render_page(read_runs([tmp_path]))).text
     assert "1 configuration of GCN was tried on 8 condensed nodes; none of them has been trained on the whole" in text
     assert "1 of 4: 1 trained fully" in text
+
+
+def test_an_audit_has_its_section(folder):
+    write_result(folder, audit())
+    text = Elements(render_page(read_runs([folder]))).text
+    assert "What noise does, and what it gives away" in text
+    assert "without noise, and at worst where the source was changed before condensing: whole graph 80.0 % and" in text
+    assert "clusters, 8 nodes 82.0 % and 69.5 %" in text
+    assert "whole graph 80.0 ± 1.0 80.0 ± 1.0 70.0 ± 2.0 67.5 ± 2.0 12.5 3" in text
+    assert "clusters, 8 nodes 0.550 (0.500 to 0.600) -0.250 (-0.300 to -0.200)" in text
+    assert "clusters, 8 nodes features 0.2 (0.12 to 0.3) 0.5 (0.2 to 0.7) 87.5" in text
+    assert "does not say that nothing can be found" in text
+    assert "it rained." in text
+    assert "gcond audit toy-clusters-8.safetensors --on toy" in text
+
+
+def test_an_audit_alone_is_a_run(tmp_path, no_figures):
+    write_result(tmp_path, audit(failures=(Failure("gcn on x", "it broke"),)))
+    text = Elements(render_page(read_runs([tmp_path]))).text
+    assert "toy: audit" in text
+    assert "An audit on toy" in text
+    assert "it broke" in text
+
+
+def test_hostile_names_in_an_audit_stay_text(tmp_path, no_figures):
+    name = HOSTILE[1]
+    found = audit(name, source=SourceSummary(name, class_names=(name,) * 3), notes=(name,), command=name)
+    write_result(tmp_path, found)
+    assert Elements(render_page(read_runs([tmp_path]))).tags.count("script") == 1
 
 
 def test_hostile_names_in_a_search_stay_text(tmp_path, no_figures):

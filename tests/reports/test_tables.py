@@ -10,13 +10,14 @@ from rich.console import Console
 
 from gcond.condensed.score import Score
 from gcond.graph.statistics import Statistics
+from gcond.reports.audit_table import audit_lines, audit_tables
 from gcond.reports.comparison_table import comparison_table, failure_lines, legend
 from gcond.reports.reproduction_table import reproduction_table
 from gcond.reports.search_table import search_tables
 from gcond.reports.tables import Table, accuracy, assignments, facts, score_table, seconds, size, statistics_table
 from gcond.reports.tuning_table import sides_table, tuning_tables
 from gcond.results import Failure, Figure, ReproducedRow, Reproduction, SourceSummary
-from reports.sample_runs import comparison, line, search, tuning
+from reports.sample_runs import audit, comparison, line, search, tuning
 
 
 def drawn(table, width=200):
@@ -241,3 +242,41 @@ def test_ours_beside_the_papers_figure():
         ("cora", "gcond", "–", "0", "0.15", "–"),
         ("cora", "mine", "1,234.5", "1", "–", "–"),
     )
+
+
+def test_an_audit_in_tables():
+    before, at_test, near, members, worst, classes = audit_tables(audit())
+    assert before.title == "GCN, test accuracy %, changed before condensing and training, tested on the source as it is"
+    assert before.columns == ("trained on", "no noise", "10 % features", "20 % labels", "both", "most lost", "n")
+    assert before.rows[2] == ("clusters, 8 nodes", "82.0 ± 1.0", "82.0 ± 1.0", "72.0 ± 2.0", "69.5 ± 2.0", "12.5", "3")
+    assert at_test.columns == ("trained on", "no noise", "10 % features", "most lost", "n")
+    assert at_test.rows[1] == ("8 random nodes", "60.0 ± 1.0", "55.0 ± 0.0", "5.0", "4")
+    assert near.rows[1][:5] == ("clusters, 8 nodes", "features", "0.2 (0.12 to 0.3)", "0.5 (0.2 to 0.7)", "87.5")
+    assert near.rows[1][5:] == ("0.75", "0.95", "0")
+    assert near.rows[2][1] == "after two hops"
+    assert members.rows == (
+        ("whole graph", "0.800 (0.760 to 0.840)", "–", "0.790 (0.750 to 0.830)", "40", "60", "4"),
+        ("clusters, 8 nodes", "0.550 (0.500 to 0.600)", "-0.250 (-0.300 to -0.200)", "–", "40", "60", "4"),
+    )
+    assert worst.rows[2] == ("clusters, 8 nodes", "gcn", "82.0 ± 1.0", "71.0", "b", "50.0", "4")
+    assert classes.rows == (("a", "90.0", "90.0", "90.0"), ("b", "50.0", "50.0", "50.0"), ("c", "–", "–", "–"))
+    first, copies, note = audit_lines(audit())
+    assert first.startswith("n trainings: 2 draws of every noise × 2 runs.")
+    assert copies == "8 random nodes: 8 of its nodes equal a source node in every entry."
+    assert note == "it rained."
+
+
+def test_what_an_audit_did_not_measure_has_no_table_and_no_figure():
+    clean = tuple(one for one in audit().accuracies if one.stage == "clean")
+    worst, _ = audit_tables(audit(accuracies=clean, closeness=(), membership=()))
+    assert worst.title == "The worst class, without noise"
+    some = [one for one in audit().accuracies if (one.subject, one.stage) != ("clusters, 8 nodes", "before")]
+    before = audit_tables(audit(accuracies=tuple(some)))[0]
+    assert before.rows[2] == ("clusters, 8 nodes", "82.0 ± 1.0", "–", "–", "–", "–", "4")
+
+
+def test_no_promise_is_made():
+    """An audit never says more than it measured."""
+    shown = " ".join([*(table.markdown() for table in audit_tables(audit())), *audit_lines(audit())]).lower()
+    for word in ("private", "privacy", "anonym", "safe", "secure", "protect"):
+        assert word not in shown

@@ -85,7 +85,7 @@ def test_the_estimate_knows_models_apart() -> None:
         lambda said: said["trials"][0].update(accuracies=[1.5]),
         lambda said: said["trials"][0].update(state="lost"),
         lambda said: said["trials"][0].update(cpu_seconds=-1),
-        lambda said: said["finalists"][0].update(test=[]),
+        lambda said: said["finalists"][0].update(confirmed=[]),
         lambda said: said["finalists"][0].update(val=["x"]),
         lambda said: said["ranges"]["gcn"]["lr"].update(low=2.0),
         lambda said: said["ranges"]["gcn"].update(hidden={"values": []}),

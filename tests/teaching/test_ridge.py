@@ -5,10 +5,13 @@ import dataclasses
 import pytest
 import torch
 from sklearn.linear_model import Ridge
+from torch_geometric.data import Data
 
+import gcond
 from gcond.graph.labelled_view import LabelledView
 from gcond.linalg import random_projection
 from gcond.linalg.sparse import dense, gcn_normalise
+from gcond.teaching import ridge
 from gcond.teaching.ridge import HOPS, OWN_SHARES, PENALTIES, STEPS, ridge_scores
 
 CLASSES = 3
@@ -104,3 +107,35 @@ def test_it_finds_classes_that_are_there(make_graph):
     graph = make_graph(seed=1)
     test = graph.view("test")
     assert accuracy(taught(graph).scores, test) > 0.9
+
+
+def noisy(noise, per_class=150):
+    """Classes whose nodes know little of themselves and much by their neighbours, as far as ``noise`` hides it."""
+    stream = torch.Generator().manual_seed(0)
+    y = torch.arange(CLASSES).repeat_interleave(per_class)
+    n = len(y)
+    x = torch.randn(CLASSES, 40, generator=stream)[y] + noise * torch.randn(n, 40, generator=stream)
+    source = torch.arange(n).repeat_interleave(20)
+    target = torch.randint(n, (len(source),), generator=stream)
+    alike = torch.rand(len(source), generator=stream) < 0.4
+    target = torch.where(alike, y[source] * per_class + target % per_class, target)
+    part = torch.arange(n) % 3
+    masks = {f"{name}_mask": part == place for place, name in enumerate(("train", "val", "test"))}
+    return gcond.load(Data(x=x, y=y, edge_index=torch.stack([source, target]), **masks))
+
+
+def test_features_of_near_neighbours_take_the_place_of_the_mean_where_a_node_itself_is_noise():
+    graph = noisy(8.0)
+    found = taught(graph)
+    assert found.near
+    val = graph.view("val")
+    assert accuracy(found.scores, val) > accuracy(literal_scores(graph, found.penalty, found.own_share), val)
+    assert not taught(noisy(0.5)).near
+
+
+def test_penalties_that_change_nothing_are_not_tried():
+    stream = torch.Generator().manual_seed(0)
+    many = torch.nn.functional.normalize(torch.randn(20_000, 4, generator=stream))
+    few, target = many[:12], torch.randn(20_000, CLASSES, generator=stream)
+    assert [penalty for penalty, _ in ridge.regressions(many, target)] == [PENALTIES[0]]
+    assert len(list(ridge.regressions(few, target[:12]))) == len(PENALTIES)

@@ -41,7 +41,8 @@ def trained(make_graph, brief):
 def by_hand(model, graph, part):
     """Class probabilities of a part's nodes from first principles: the model on that part's own view."""
     view = graph.view(part)
-    return model.model.logits(model.parameters, view.inputs)[view.nodes].softmax(1)
+    scores = model.model.logits(model.parameters, view.inputs)[view.nodes]
+    return (model.record.sharpness * scores).softmax(1)
 
 
 def test_predictions_are_the_model_on_each_part_s_own_view(graph, brief):
@@ -58,7 +59,7 @@ def test_nodes_in_no_part_see_each_other_alone_in_the_inductive_setting(make_gra
     model = brief(graph)
     others = ~(graph.train_mask | graph.val_mask | graph.test_mask)
     view = graph.induced_view(others)
-    expected = model.model.logits(model.parameters, view.inputs).softmax(1)
+    expected = (model.record.sharpness * model.model.logits(model.parameters, view.inputs)).softmax(1)
     torch.testing.assert_close(model.predict(graph, "unlabelled").probabilities, expected, rtol=1e-4, atol=1e-6)
     whole = model.predict(graph.with_setting("transductive"), "unlabelled")
     assert not torch.allclose(whole.probabilities, expected, atol=1e-3)
@@ -82,6 +83,7 @@ def test_pyg_s_module_predicts_the_same(name, weighted, make_graph, brief):
     data = graph.to_pyg()
     with torch.no_grad():
         scores = model.to_pyg()(data.x, data.edge_index, data.edge_weight)
+    scores = model.record.sharpness * scores
     torch.testing.assert_close(scores.softmax(1), model.predict(graph).probabilities, rtol=1e-4, atol=1e-5)
 
 
@@ -254,7 +256,7 @@ def test_tables_without_labels_get_the_model_s_own_transform(make_graph, brief, 
 
 @torch.no_grad()
 def by_hand_on_all(model, graph):
-    return model.model.logits(model.parameters, graph.view("train").inputs).softmax(1)
+    return (model.record.sharpness * model.model.logits(model.parameters, graph.view("train").inputs)).softmax(1)
 
 
 def test_a_graph_of_three_nodes_and_one_label(make_graph, brief, write_tables):
@@ -354,3 +356,46 @@ def test_ids_are_those_of_the_nodes_that_are_asked_for(make_graph, brief):
     assert found.ids.to_list() == ["n5", "n2"]
     assert found.nodes.tolist() == [5, 2]
     assert found.names == [found.class_names[each] for each in found.classes.tolist()]
+
+
+def turned(folder, name, rename=None):
+    """The same tables with the features' columns the other way round, and perhaps one of another name."""
+    other = folder.parent / name
+    other.mkdir()
+    (other / "edges.csv").write_text((folder / "edges.csv").read_text())
+    rows = [line.split(",") for line in (folder / "nodes.csv").read_text().splitlines()]
+    if rename:
+        rows[0] = [rename.get(word, word) for word in rows[0]]
+    (other / "nodes.csv").write_text("\n".join(",".join([*row[:2], *row[:1:-1]]) for row in rows) + "\n")
+    return other
+
+
+@pytest.mark.parametrize("kind", ["none", "row-normalise", "tf-idf", "standardise"])
+def test_columns_are_found_by_their_names(kind, make_graph, brief, write_tables):
+    graph = make_graph()
+    words = dataclasses.replace(graph, x=(3 * graph.x).abs().round())
+    folder = write_tables(words)
+    model = brief(gcond.load(folder, features=kind))
+    other = turned(folder, "turned")
+    assert gcond.load(other, features="none").feature_names == tuple(f"f{at}" for at in reversed(range(12)))
+    torch.testing.assert_close(
+        model.predict(other).probabilities, model.predict(folder).probabilities, rtol=1e-5, atol=1e-6
+    )
+    if kind == "none":  # and of graphs in memory, in files and in stores
+        source = gcond.load(other, features="none")
+        source.save(folder.parent / "turned.safetensors")
+        gcond.pack(other, folder.parent / "turned.gcond")
+        for form in (source, folder.parent / "turned.safetensors", folder.parent / "turned.gcond"):
+            torch.testing.assert_close(
+                model.predict(form).probabilities, model.predict(folder).probabilities, rtol=1e-5, atol=1e-6
+            )
+
+
+def test_columns_of_other_names_are_refused(make_graph, brief, write_tables, tmp_path):
+    folder = write_tables(make_graph())
+    model = brief(gcond.load(folder, features="none"))
+    model.save(tmp_path / "model.safetensors")
+    with pytest.raises(GcondError, match="has no feature column 'f3', which the model takes"):
+        gcond.load_model(tmp_path / "model.safetensors").predict(turned(folder, "turned", {"f3": "height"}))
+    nameless = make_graph()
+    assert model.predict(nameless).probabilities.shape == (nameless.num_nodes, 3), "who names none is believed"

@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 
 from gcond import __version__
 from gcond.cli import (
+    audit,
     compact,
     compare,
     condense,
@@ -32,6 +33,7 @@ from gcond.cli import (
     synthesize,
     train,
     tune,
+    update,
 )
 from gcond.cli.common_options import BEGAN, RESERVED, TYPED, Reservations
 from gcond.cli.output import fail
@@ -60,10 +62,12 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict.command,
     "compare": compare.command,
     "grow": grow.command,
+    "update": update.command,
     "compact": compact.command,
     "nas": nas.command,
     "recommend": recommend.command,
     "tune": tune.command,
+    "audit": audit.command,
     "inspect": inspect.command,
     "plot": plot.command,
     "pack": pack.command,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ class ColumnEngine:
     def on(self, graph: SourceGraph, voice: Voice, common: Common) -> Iterator[SourceGraph]:
         """``graph``, with progress and on that engine where it is streamed from its store."""
         from gcond.errors import GcondError
-        from gcond.graph.stored_graph import StoredGraph, on_engine
+        from gcond.graph.stored_graph import StoredGraph, on_engine, watched
         from gcond.runtime.engines import open_engine
 
         if self.engine == "local" and (self.address is not None or self.workers is not None):
@@ -59,12 +58,12 @@ class ColumnEngine:
             yield graph
             return
         with voice.progress("streaming") as tick:
-            watched = graph.with_streaming(dataclasses.replace(graph.streaming, tick=tick))
+            graph = watched(graph, tick)
             if self.engine == "local":
-                yield watched
+                yield graph
                 return
             with open_engine("ray", workers=self.workers, threads=common.threads, address=self.address) as engine:
-                yield on_engine(watched, engine)
+                yield on_engine(graph, engine)
 
 
 THIS_PROCESS = ColumnEngine()

@@ -91,9 +91,10 @@ class Common:
         """
         from gcond.data import load
 
-        graph = load(
-            source, setting=setting, data_dir=self.data, directed=directed, features=features, memory_limit=memory
-        )
+        with voice.progress(f"reading {source}"):
+            graph = load(
+                source, setting=setting, data_dir=self.data, directed=directed, features=features, memory_limit=memory
+            )
         say_notes(graph, voice)
         return graph
 
@@ -113,23 +114,27 @@ class Common:
         ``None`` is for a graph of which that is not known.
         """
         from gcond.condensed.origin import load_origin, same_source, source_difference
+        from gcond.graph.stored_graph import watched
 
         made = small.provenance
-        graph = load_origin(
-            made,
-            source,
-            setting=setting,
-            directed=directed,
-            features=features,
-            data_dir=self.data,
-            memory_limit=memory,
-        )
+        with voice.progress(f"reading {source}") as tick:
+            graph = load_origin(
+                made,
+                source,
+                setting=setting,
+                directed=directed,
+                features=features,
+                data_dir=self.data,
+                memory_limit=memory,
+            )
+            graph = watched(graph, tick)
+            same = same_source(made, graph)
         say_notes(graph, voice)
         for note in small.notes:
             voice.note(f"the condensed graph: {note}")
         if said := source_difference(made, graph):
             voice.warn(said)
-        return graph, same_source(made, graph)
+        return graph, same
 
 
 def say_notes(graph: SourceGraph, voice: Voice) -> None:

@@ -113,9 +113,11 @@ def command(
         record = record and _can_record(small, same, voice)
 
     from gcond.evaluation.evaluate import evaluate
+    from gcond.graph.stored_graph import watched
 
     own = nullcontext() if work == THIS_MACHINE else work.open(common.threads)  # a few trainings need no processes
     with own as engine, voice.progress("evaluating") as tick:
+        source = watched(source, tick)
         scores = evaluate(
             source if small is None else small,
             on=source,

@@ -36,7 +36,7 @@ def command(
     """Say what a file holds, where it comes from and how well it did."""
     voice = common.start()
     from gcond.condensed import CondensedGraph
-    from gcond.data.packed_store import is_store
+    from gcond.data.store_reading import is_store
     from gcond.graph import SourceGraph
     from gcond.runtime.tensor_file import read_metadata_kind
 
@@ -102,7 +102,7 @@ def _show_store(folder: Path, voice: Voice) -> None:
     """What a packed store holds, after every byte of it was compared with its checksum."""
     import numpy as np
 
-    from gcond.data.packed_store import open_store
+    from gcond.data.store_reading import open_store
     from gcond.graph.stored_arrays import TEST, TRAIN, VAL, StoredSparseRows
     from gcond.reports.tables import Table, facts, size
 
@@ -241,6 +241,14 @@ def _ancestors(provenance: Provenance) -> Iterator[str]:
         child = parent
 
 
+def _earlier_sources(provenance: Provenance) -> Iterator[str]:
+    """The sources that it was made from before updates brought it along, the latest first."""
+    for each in reversed(provenance.updates):
+        source = each.get("source", {})
+        sha256 = str(source.get("sha256"))[:12]
+        yield f"{source.get('name')}, {source.get('nodes', 0):,} nodes, sha256 {sha256}…, seed {each.get('seed')}"
+
+
 def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], stored: str) -> Any:
     from gcond.reports.recipe_table import recommendation_sentence
     from gcond.reports.tables import assignments, facts, percent, seconds
@@ -268,6 +276,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], store
             "setting": p.setting + (", directed" if p.directed else ""),
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",
             "grown from": "\n".join(_ancestors(p)),
+            "updated from": "\n".join(_earlier_sources(p)),
             "started from": p.start,
             **structure_facts(graph),
             **learned_facts(p),

@@ -89,7 +89,7 @@ class Voice:
                 what, detail = printable(what), printable(detail)
                 if what != current:
                     current = what
-                    bar.reset(task, description=what, total=total, completed=0, rate="")
+                    bar.reset(task, description=what, total=total, completed=0, rate="", detail=detail)
                 bar.update(task, completed=done, total=total, rate=_rate(bar.tasks[0].speed), detail=detail)
 
             yield tick
@@ -121,4 +121,7 @@ def _piped_width() -> int:
 def _rate(speed: float | None) -> str:
     if not speed:
         return ""
+    for size, letter in ((10**9, " G"), (10**6, " M")):
+        if speed >= size:
+            return f"{speed / size:,.1f}{letter}/s"
     return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s"

@@ -40,7 +40,7 @@ def command(
     """
     voice = common.start()
     from gcond.config import settings
-    from gcond.data.packed_store import is_store
+    from gcond.data.store_reading import is_store
     from gcond.graph.propagation import propagate
     from gcond.graph.stored_graph import StoredGraph
     from gcond.reports.tables import facts, seconds, size

@@ -20,7 +20,8 @@ def command(
     runs: Annotated[
         list[Path],
         Parameter(
-            help="Folders that `gcond compare`, `gcond nas` or `gcond tune` wrote, and condensed files.", negative=()
+            help="Folders that `gcond compare`, `gcond nas`, `gcond tune` or `gcond audit` wrote, and condensed files.",
+            negative=(),
         ),
     ],
     /,

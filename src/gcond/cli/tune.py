@@ -55,8 +55,8 @@ def command(
     model: Annotated[str, Parameter(help="Names from `gcond models` with commas between, or all.")] = "gcn",
     trials: Annotated[int, whole_number("How many configurations are tried.", least=1)] = 100,
     runs: Annotated[int, whole_number("How often each is trained in the search.", least=1)] = 1,
-    top: Annotated[int, whole_number("How many of the best are trained on the whole graph.", least=1)] = 5,
-    final_runs: Annotated[int, whole_number("How often each of those is trained there.", least=1)] = 5,
+    top: Annotated[int, whole_number("How many of the best are trained anew.", least=1)] = 5,
+    final_runs: Annotated[int, whole_number("How often each of those is trained, on either graph.", least=1)] = 5,
     seed: Annotated[int, whole_number("Of what is drawn, and of the first run; the next ones count on.")] = 0,
     batch: Annotated[int, whole_number("How many are drawn at a time; no more workers can be busy.", least=1)] = 8,
     grid: GridOption = (),
@@ -67,6 +67,12 @@ def command(
     ] = (),
     prune: Annotated[
         bool, Parameter(help="Give up what is not in the best third after a ninth, or a third, of its epochs.")
+    ] = True,
+    check: Annotated[
+        bool,
+        Parameter(
+            help="Train the best on the whole graph, too, and say how far both orders agree; often most of the work."
+        ),
     ] = True,
     save: Annotated[bool, flag("Write the winner into the condensed file, for --recipe recommended.")] = False,
     out: Annotated[
@@ -79,13 +85,15 @@ def command(
     work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
 ) -> None:
-    """Search hyper-parameters on a condensed graph, and train the best on the whole one.
+    """Search hyper-parameters on a condensed graph, and train the best on the whole one to compare.
 
     Width, depth, dropout, rate, weight decay and what only a model has, by validation nodes alone (extra `tune`).
 
     For example: gcond tune cora-clusters-70.safetensors --on cora --model gcn --trials 100 --save
 
     The same search on the whole graph: gcond tune --whole cora --trials 100
+
+    Only what it is for, without the comparison: gcond tune small.safetensors --on my-graph --no-check --save
 
     A search that was stopped goes on when the same command is started again.
     """
@@ -135,6 +143,7 @@ def command(
                     final_runs=final_runs,
                     batch=batch,
                     prune=prune,
+                    check=check,
                     grid=wanted,
                     folder=out,
                     engine=worker,
@@ -203,9 +212,10 @@ def _next(found: Tuning, condensed: Path | None, on: str | None, whole: str | No
     winner = found.winner
     if winner is None:
         return ""
-    graph = ["--whole", str(whole)] if condensed is None else [str(condensed), "--on", str(on)]
-    words = ["gcond", "evaluate", *graph, "--models", winner.model]
+    graph = [str(whole)] if condensed is None else [str(condensed), "--on", str(on)]
+    words = ["gcond", "train", *graph, "--model", winner.model]
     if saved:
-        return shlex.join([*words, "--recipe", "recommended"])
-    changes = [f"{key}={value}" for key, value in changed(winner).items()]
-    return shlex.join([*words, "--set", *changes] if changes else words)
+        words += ["--recipe", "recommended"]
+    elif changes := [f"{key}={value}" for key, value in changed(winner).items()]:
+        words += ["--set", *changes]
+    return shlex.join([*words, "-o", "model.safetensors"])

@@ -73,14 +73,23 @@ def cut(x: Tensor, entries: int | None) -> Tensor:
 
 
 def compacted(x: Tensor, compaction: Compaction) -> Tensor:
-    """``x`` float32 [n, d] cut and rounded: just what the file gives back, so that doing it again changes nothing."""
-    x = cut(x, compaction.entries) + 0.0  # there is no negative zero in the file
+    """``x`` float32 [n, d] cut and rounded: just what the file gives back, so that doing it again changes nothing.
+
+    A sign takes a bit of every entry. Where features would lose less by the loss of all negative ones, these go.
+    """
+    shorter = cut(x, compaction.entries) + 0.0  # there is no negative zero in the file
     if compaction.bits == 32:
-        return x
-    rounded = from_levels(to_levels(x, compaction), compaction, signed=is_signed(x))
-    if is_signed(x) and not is_signed(rounded):  # none of its negative numbers is left, so it needs no sign
-        return compacted(x.clamp(min=0), compaction)
-    return rounded
+        return shorter
+    rounded = from_levels(to_levels(shorter, compaction), compaction, signed=is_signed(shorter))
+    if not is_signed(shorter):
+        return rounded
+    positive = compacted(x.clamp(min=0), compaction)
+    unsigned = not is_signed(rounded)  # none of its negative numbers is left, so it needs no sign
+    return positive if unsigned or _distance(positive, x) <= _distance(rounded, x) else rounded
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    return float((one.double() - other).square().sum())
 
 
 def is_signed(x: Tensor) -> bool:

@@ -22,18 +22,24 @@ from gcond.condensed.score import Score
 from gcond.errors import GcondError, GcondWarning
 from gcond.graph import Inputs, LabelledView
 from gcond.graph.features import compact
+from gcond.graph.node_digests import NodeDigests
 from gcond.graph.statistics import LIGHTEST_EDGE, Statistics, density, edge_homophily, is_symmetric
-from gcond.linalg.sparse import Identity
+from gcond.linalg.sparse import Adjacency, Identity, SparseMatrix
 from gcond.runtime import notebook
 from gcond.runtime.plain_text import classes_there, counted
 from gcond.runtime.tensor_file import FORMAT_VERSION, fingerprint, plain_names, read_tensors, write_tensors
+from gcond.runtime.threads import SPARSE
 from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+MOST_DENSE = 1_000
+"""Nodes up to which A' is a dense matrix, whatever its edges: 4 MB, and gone through in a millisecond."""
 MOST_CLASSES = 10**6
 """A file that claims more is damaged: counting them would take memory out of all proportion."""
+SOURCE_PREFIX = "source."
+"""Of the names that the source's digests have in the file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +63,8 @@ class CondensedGraph:
     """int64 [N], merged methods: which condensed node each source node went into, -1 for none."""
     structure: dict[str, Tensor] = field(default_factory=dict)
     """Weights of a learned structure, so that the graph can be grown later."""
+    digests: NodeDigests | None = None
+    """What the source's nodes were, so that a later version of the source can be compared; no part of the graph."""
     provenance: Provenance | None = None
     compaction: Compaction | None = None
     """The form in which the file holds it, where that is not the plain one: the numbers here are just those."""
@@ -117,10 +125,15 @@ class CondensedGraph:
         """int64 [n]: the class of each node, the likeliest one for soft labels."""
         return self.y.argmax(1) if self.y.dim() == 2 else self.y
 
-    def adjacency(self) -> Tensor | Identity:
-        """Dense A' [n, n] (row = target), or the identity where there is no structure."""
+    def adjacency(self) -> Adjacency:
+        """A' [n, n] (row = target), or the identity where there is no structure.
+
+        It is dense but for graphs of more than :data:`MOST_DENSE` nodes of which few pairs are joined.
+        """
         if self.num_edges == 0:
             return Identity()
+        if self.num_nodes > MOST_DENSE and SPARSE * self.num_edges < self.num_nodes**2:
+            return SparseMatrix.from_edges(self.edge_index, self.edge_weight, self.num_nodes)
         dense = torch.zeros(self.num_nodes, self.num_nodes, dtype=torch.float32)
         dense[self.edge_index[1], self.edge_index[0]] = self.edge_weight
         return dense
@@ -240,7 +253,8 @@ class CondensedGraph:
         metadata: dict[str, Any] = {"format": FORMAT_VERSION, "kind": "condensed", "provenance": provenance}
         if self.compaction is not None:
             metadata["compaction"] = packing.form(self.x, self.compaction)
-        write_tensors(path, self.packed, metadata)
+        digests = self.digests.tensors() if self.digests is not None else {}
+        write_tensors(path, self.packed | {f"{SOURCE_PREFIX}{name}": each for name, each in digests.items()}, metadata)
 
     @classmethod
     @with_usual_torch
@@ -255,7 +269,11 @@ class CondensedGraph:
         tensors, metadata = read_tensors(path)
         if metadata.get("kind") != "condensed":
             raise GcondError(f"'{path}' holds a {_held(metadata)}, and a condensed graph is needed here")
+        noted = {
+            name[len(SOURCE_PREFIX) :]: tensors.pop(name) for name in list(tensors) if name.startswith(SOURCE_PREFIX)
+        }
         try:
+            digests = NodeDigests.from_tensors(noted)
             compaction, tensors = packing.unpack(tensors, metadata.get("compaction"))
         except GcondError as error:
             raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
@@ -270,7 +288,7 @@ class CondensedGraph:
         try:
             recorded = metadata["provenance"]
             provenance = None if recorded is None else Provenance.from_json(recorded)
-            parts: dict[str, Any] = {**tensors, "structure": structure, "compaction": compaction}
+            parts: dict[str, Any] = {**tensors, "structure": structure, "digests": digests, "compaction": compaction}
             return cls(**parts, provenance=provenance)
         except GcondError as error:
             raise GcondError(f"'{path}' is not a usable condensed graph: {error}") from None
@@ -340,6 +358,10 @@ def _check(graph: CondensedGraph) -> None:
         raise GcondError(f"cluster is {cluster.dtype} {list(cluster.shape)}, and must be int64 [source nodes]")
     if cluster is not None and (wrong := _outside(cluster, -1, n)) is not None:
         raise GcondError(f"cluster names node {wrong}, but there are {n} nodes, 0 to {n - 1}, and -1 for none")
+    if graph.digests is not None and graph.provenance is not None:
+        nodes = graph.provenance.source["nodes"]
+        if len(graph.digests) != nodes:
+            raise GcondError(f"there are digests of {len(graph.digests)} nodes, but the source has {nodes}")
     if graph.compaction is not None:
         _check_compact(graph, graph.compaction)
 

@@ -47,13 +47,30 @@ def read_foreign(path: str | Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
         loops = edges[0] == edges[1]
         if dropped := int(loops.sum()):
             notes.append(f"{dropped} self-loops were dropped: training adds one of weight 1 to every node")
-            tensors |= {"edge_index": edges[:, ~loops], "edge_weight": weight[~loops]}
+            edges, weight = edges[:, ~loops], weight[~loops]
+        edges, weight, merged = _each_once(edges, weight)
+        if merged:
+            notes.append(f"{merged} repeated edges were merged, the heaviest kept")
+        tensors |= {"edge_index": edges, "edge_weight": weight}
     return _owned(tensors), tuple(notes)
+
+
+def _each_once(edges: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Edges [2, E] with their weights, each once, as a source's are; and how many there were too many."""
+    once, place = edges.unique(dim=1, return_inverse=True)
+    if once.shape[1] == edges.shape[1]:
+        return edges, weight, 0
+    heaviest = torch.full((once.shape[1],), -torch.inf).scatter_reduce_(0, place, weight, "amax")
+    return once, heaviest, edges.shape[1] - once.shape[1]
 
 
 def _labels(y: Tensor) -> Tensor:
     """Class ids [n] or [n, 1] as int64 [n], shares [n, C] as float32; anything else as it is, to be refused."""
     y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
+    if y.dim() == 2 and not y.is_complex():  # one-hot rows, of whole numbers perhaps
+        return y.to(torch.float32)
+    if y.dim() == 1 and y.is_floating_point() and bool((y == y.round()).all()):  # ids that another tool kept as floats
+        return y.to(torch.int64)
     return _real(y) if y.is_floating_point() else _whole("y", y)
 
 
@@ -64,8 +81,8 @@ def _whole(name: str, given: Tensor) -> Tensor:
 
 
 def _real(given: Tensor) -> Tensor:
-    """float32 of any floating-point type, infinite where it cannot hold a number; other types stay, to be refused."""
-    return given.to(torch.float32) if given.is_floating_point() else given
+    """float32 of any real type, infinite where it cannot hold a number; complex numbers stay, to be refused."""
+    return given if given.is_complex() else given.to(torch.float32)
 
 
 def _owned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

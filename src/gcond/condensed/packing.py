@@ -1,10 +1,9 @@
 """The compact form of a condensed graph's tensors: written and read here and nowhere else.
 
-Features are three tensors. Where entries are: the matrix is read row after row, and ``x.gaps`` has the number of zeros
-before each entry, in bytes or pairs of bytes; the highest number means that many zeros and no entry yet. Where entries
-lie close, ``x.mask`` has one bit for each place instead, and the smaller of the two is written. What they are:
-``x.values``, in levels of 4 bits (two to a byte, the first one low) or 8, half floats or floats. And ``x.scale``, the
-largest magnitude of each row, which is their unit (not for 32 bits). All else keeps its name, in the smallest type that
+Features are a few tensors. Where entries are: ``x.high`` and ``x.low``, or ``x.mask``
+(:mod:`gcond.condensed.entry_places`). What they are: ``x.values``, in levels of 4 bits (two to a byte, the first one
+low) or 8, half floats or floats. And ``x.scale``, the largest magnitude of each row, which is their unit (not for 32
+bits). All else keeps its name, in the smallest type that
 holds it; soft labels are whole parts of 255 or 65,535, and ``edge_weight`` is half floats in units of
 ``edge_weight.scale``.
 """
@@ -16,13 +15,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gcond.condensed.compaction import MOST_PLACES, Compaction, Levels, from_levels, is_signed, label_parts, to_levels
+from gcond.condensed.entry_places import NAMES, pack_places, unpack_places
 from gcond.errors import GcondError
 
-VERSION = 1
+VERSION = 2
+"""2: places of entries in few bits. Form 1 had a byte or two for each of the gaps between them."""
 
 _UNSIGNED = (np.uint8, np.uint16, np.uint32, np.int64)
 _SIGNED = (np.int8, np.int16, np.int32, np.int64)
@@ -85,7 +85,8 @@ def _read_form(said: Any) -> tuple[Compaction, int, bool]:
         raise GcondError("the form of its features is damaged")
     version = said.get("version")
     if version != VERSION:
-        raise GcondError(f"its features are in form {version}, and this gcond reads form {VERSION}: upgrade gcond")
+        what = "compact the graph again" if version in range(VERSION) else "upgrade gcond"
+        raise GcondError(f"its features are in form {version}, and this gcond reads form {VERSION}: {what}")
     features, signed = said.get("features"), said.get("signed")
     if type(features) is not int or features < 1 or type(signed) is not bool:
         raise GcondError("the form of its features is damaged")
@@ -94,7 +95,7 @@ def _read_form(said: Any) -> tuple[Compaction, int, bool]:
 
 def _unpack(packed: Mapping[str, Tensor], compaction: Compaction, features: int, *, signed: bool) -> dict[str, Tensor]:
     tensors = dict(packed)
-    parts = {name: tensors.pop(name, None) for name in ("x.gaps", "x.mask", "x.values", "x.scale")}
+    parts = {name: tensors.pop(name, None) for name in (*NAMES, "x.values", "x.scale")}
     if "x" in tensors:
         raise GcondError("it has features twice, as 'x' and compacted")
     for name in ("y", "edge_index", "edge_weight"):
@@ -128,9 +129,7 @@ def _pack_features(x: Tensor, compaction: Compaction) -> dict[str, Tensor]:
     if compaction.bits == 4:
         pairs = np.append(found, np.zeros(len(found) % 2, np.uint8)).reshape(-1, 2)
         found = pairs[:, 0] | pairs[:, 1] << 4
-    mask = np.packbits(codes.reshape(-1) != 0)
-    gaps = min(_gaps(there, np.uint8), _gaps(there, np.uint16), key=lambda each: each.nbytes)
-    where = {"x.gaps": gaps} if gaps.nbytes <= mask.nbytes else {"x.mask": mask}
+    where = pack_places(there, codes.size)
     arrays = where | {"x.values": found} | ({"x.scale": scale} if scale is not None else {})
     return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
@@ -138,9 +137,7 @@ def _pack_features(x: Tensor, compaction: Compaction) -> dict[str, Tensor]:
 def _unpack_features(
     parts: Mapping[str, Tensor | None], compaction: Compaction, rows: int, columns: int, *, signed: bool
 ) -> Tensor:
-    gaps, mask, values, scale = (parts[name] for name in ("x.gaps", "x.mask", "x.values", "x.scale"))
-    if (gaps is None) == (mask is None):
-        raise GcondError("it has both x.gaps and x.mask, or neither: one of them says where entries are")
+    values, scale = parts["x.values"], parts["x.scale"]
     if values is None or values.dim() != 1 or values.dtype != _VALUES[compaction.bits]:
         _refuse("x.values", values, f"{_VALUES[compaction.bits]} [entries] for {compaction.bits} bits")
     if compaction.bits < 32 and (scale is None or scale.shape != (rows,) or scale.dtype != torch.float32):
@@ -148,7 +145,7 @@ def _unpack_features(
     for name, numbers in (("x.values", values), ("x.scale", scale)):
         if numbers is not None and not bool(torch.isfinite(numbers).all()):
             raise GcondError(f"{name} has numbers that are not finite")
-    there = _places(gaps, mask, rows, columns)
+    there = unpack_places(parts, rows, columns)
     if len(values) != (-(-len(there) // 2) if compaction.bits == 4 else len(there)):
         raise GcondError(f"x.values has {len(values)} numbers, which are not those of {len(there)} entries")
     found = values.numpy()
@@ -162,33 +159,6 @@ def _unpack_features(
     if scale is None:
         return torch.from_numpy(codes)
     return from_levels(Levels(scale.numpy(), codes), compaction, signed=signed)
-
-
-def _places(gaps: Tensor | None, mask: Tensor | None, rows: int, columns: int) -> NDArray[np.int64]:
-    """The places of all entries, the matrix read row after row."""
-    places = rows * columns
-    if mask is not None:
-        if mask.dtype != torch.uint8 or mask.shape != (-(-places // 8),):
-            _refuse("x.mask", mask, f"uint8 [{-(-places // 8)}], a bit for each of {rows} × {columns} places")
-        return np.flatnonzero(np.unpackbits(mask.numpy(), count=places))
-    assert gaps is not None
-    if gaps.dim() != 1 or gaps.dtype not in (torch.uint8, torch.uint16):
-        _refuse("x.gaps", gaps, "uint8 or uint16 [gaps]")
-    steps = gaps.numpy()
-    skips = steps == np.iinfo(steps.dtype).max
-    there: NDArray[np.int64] = (np.cumsum(steps.astype(np.int64) + ~skips) - 1)[~skips]
-    if len(there) and there[-1] >= places:
-        raise GcondError(f"x.gaps leads to place {there[-1]:,}, but there are {places:,}: {rows} × {columns}")
-    return there
-
-
-def _gaps(there: NDArray[np.int64], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
-    most = np.iinfo(dtype).max
-    zeros = np.diff(there, prepend=-1) - 1
-    skips = zeros // most
-    steps = np.full(len(there) + int(skips.sum()), most, dtype)
-    steps[np.cumsum(skips + 1) - 1] = zeros % most
-    return steps
 
 
 def _unpack_weights(weight: Tensor, scale: Tensor | None) -> Tensor:

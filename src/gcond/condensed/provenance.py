@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic takes the standard one from Python 3.12 on
@@ -59,6 +59,56 @@ class Parent(TypedDict, total=False):
     gcond_version: str
     grown_from: str
     parent: Parent
+
+
+class Changes(TypedDict, total=False):
+    """What changed in a source graph, counted; without digests in the file only its sizes are known."""
+
+    matched_by: Literal["ids", "rows"]
+    """How nodes were found again: by their ids, or by their rows, where old nodes come first."""
+    nodes_before: Count
+    nodes: Count
+    nodes_added: Count
+    nodes_removed: Count
+    edges_before: Count
+    edges: Count
+    edges_of_added_nodes: Count
+    classes_before: Count
+    classes: Count
+    classes_added: Count
+    classes_removed: Count
+    compared: Count
+    """Nodes that are in both and that condensing saw."""
+    features_changed: Count
+    """Of these nodes, those with other features."""
+    neighbours_changed: Count
+    """Of these nodes, those with other edges, also to new nodes."""
+    labels_added: Count
+    """Nodes that are trained on now and were not, new ones included."""
+    labels_removed: Count
+    labels_changed: Count
+    synthetic_kept: Count
+    """Synthetic nodes that stand for the same source nodes as before."""
+    synthetic_changed: Count
+    """Those that stand for others now, besides some of the same."""
+    synthetic_added: Count
+    synthetic_removed: Count
+
+
+class Update(TypedDict, total=False):
+    """One update: the source before it, what it found changed, and what it took."""
+
+    updated_from: str
+    """sha256 of the condensed graph before."""
+    source: Origin
+    """The source before."""
+    budget: Size
+    """Of the graph before, as its seed and the version of gcond are."""
+    seed: int
+    gcond_version: str
+    cost: Cost
+    """Of this update alone; the provenance has that of everything."""
+    changes: Changes
 
 
 class TriedCut(TypedDict, total=False):
@@ -129,6 +179,8 @@ class Provenance:
     """sha256 of the condensed graph that this one was grown from, if it was; seed and history are of the growth."""
     compaction: CompactionRecord = field(default_factory=CompactionRecord)
     """What was cut to make it compact, if it was."""
+    updates: tuple[Update, ...] = ()
+    """The updates that followed the source to what it is now, the latest last."""
     parent: Parent = field(default_factory=Parent)
     """The making of that graph: :meth:`as_parent` of its provenance, with a parent of its own if it was grown too."""
 

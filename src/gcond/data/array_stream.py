@@ -57,7 +57,7 @@ class ArrayStream:
                 content = file.read(wanted)
                 if len(content) != wanted:
                     raise self._damaged()
-                yield np.frombuffer(content, self.dtype)
+                yield np.frombuffer(content, self.dtype).copy()  # which may be written to, as tensors may
             if stop == self.size:
                 file.read(1)  # an archive checks its sum at the end
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):

@@ -150,14 +150,22 @@ _SAINT: dict[str, Any] = {
     "expected": ("adj_full.npz", "feats.npy", "class_map.json", "role.json"),
     "upstream": "https://github.com/GraphSAINT/GraphSAINT",
 }
-_OGB: dict[str, Any] = {
-    "expected": (
-        *(f"raw/{part}.csv.gz" for part in ("edge", "node-feat", "node-label")),
-        *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
-    ),
-    "upstream": "https://ogb.stanford.edu/docs/nodeprop/#ogbn-arxiv",
-    "folders": ("ogbn_arxiv", "ogb/ogbn_arxiv"),
-}
+_TEXT = tuple(f"raw/{part}.csv.gz" for part in ("edge", "node-feat", "node-label"))
+_BINARY = ("raw/data.npz", "raw/node-label.npz")
+
+
+def _ogb(name: str, raw: tuple[str, ...], split: str) -> dict[str, Any]:
+    folder = name.replace("-", "_")
+    return {
+        "expected": (*raw, *(f"split/{split}/{part}.csv.gz" for part in ("train", "valid", "test"))),
+        "upstream": f"https://ogb.stanford.edu/docs/nodeprop/#{name}",
+        "folders": (folder, f"ogb/{folder}"),
+    }
+
+
+_ARXIV = _ogb("ogbn-arxiv", _TEXT, "time")
+_PRODUCTS = _ogb("ogbn-products", _TEXT, "sales_ranking")
+_PAPERS = _ogb("ogbn-papers100M", _BINARY, "time")
 _FLICKR = ("Flickr/raw", "flickr/raw", "flickr")
 _REDDIT = ("Reddit2/raw", "Reddit/raw", "reddit/raw", "reddit")
 
@@ -165,7 +173,9 @@ _ALL = (
     Dataset("cora", "planetoid", 2708, 5429, 1433, 7, (140, 500, 1000), raw=_planetoid("Cora", wheel=False)),
     Dataset("citeseer", "planetoid", 3327, 4732, 3703, 6, (120, 500, 1000), raw=_planetoid("CiteSeer", wheel=True)),
     Dataset("pubmed", "planetoid", 19717, 44338, 500, 3, (60, 500, 1000), raw=_planetoid("PubMed", wheel=True)),
-    Dataset("ogbn-arxiv", "ogb", 169343, 1166243, 128, 40, (90941, 29799, 48603), **_OGB),
+    Dataset("ogbn-arxiv", "ogb", 169343, 1166243, 128, 40, (90941, 29799, 48603), **_ARXIV),
+    Dataset("ogbn-products", "ogb", 2449029, 61859140, 100, 47, (196615, 39323, 2213091), **_PRODUCTS),
+    Dataset("ogbn-papers100m", "ogb", 111059956, 1615685872, 128, 172, (1207179, 125265, 214338), **_PAPERS),
     # papers print 899,756 edges: every pair in both directions
     Dataset("flickr", "graphsaint", 89250, 449878, 500, 7, (44625, 22312, 22313), folders=_FLICKR, **_SAINT),
     # papers print 57,307,946 edges, of another release than GraphSAINT's; the paper prints 210 classes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gcond.data.packed_store import StoreWriter
+from gcond.data.store_writing import StoreWriter
 from gcond.graph.validation import Repairs
 from gcond.runtime.progress_tick import Tick
 

@@ -232,9 +232,9 @@ def _from_npz(path: Path, request: Request) -> SourceGraph:
 
 
 def _from_folder(folder: Path, request: Request) -> SourceGraph:
-    from gcond.data import packed_store, table_folder
+    from gcond.data import packed_store, store_reading, table_folder
 
-    if packed_store.is_store(folder):
+    if store_reading.is_store(folder):
         return packed_store.load(folder, request)
     if table_folder.holds_tables(folder):
         return table_folder.load(folder, request)

@@ -19,7 +19,9 @@ BATCH = 2**20
 LEAST = 96 * 10**6
 """Bytes below which DuckDB cannot work on two threads."""
 OVERHEAD = 80 * 10**6
-"""What it takes beside the memory that it counts."""
+"""What it takes beside the memory that it counts, however little that is."""
+COUNTED = 0.9
+"""Of what it may take, the share that it is told of: sorting 200 million entries it took 8 % more than it counted."""
 
 
 class OutOfCore:
@@ -32,7 +34,7 @@ class OutOfCore:
         folder.mkdir()
         self._connection = duckdb.connect(
             config={
-                "memory_limit": f"{max(LEAST, memory - OVERHEAD) // 10**6}MB",
+                "memory_limit": f"{max(LEAST, int(COUNTED * (memory - OVERHEAD))) // 10**6}MB",
                 "temp_directory": str(folder),
                 "threads": threads,
                 "preserve_insertion_order": False,

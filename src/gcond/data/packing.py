@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from gcond.config.settings import whole_number
 from gcond.data.load_request import Request
-from gcond.data.packed_store import is_store, new_store, open_store, put_graph
 from gcond.data.store_packing import Packing, Plan
+from gcond.data.store_reading import is_store, open_store
+from gcond.data.store_writing import new_store, put_graph
 from gcond.errors import GcondError
 from gcond.graph import Setting
 from gcond.graph.stored_arrays import StoredArrays

@@ -12,7 +12,8 @@ import numpy as np
 
 from gcond.data.edge_sorting import EdgeBlock, SortedEdges
 from gcond.data.load_request import Request
-from gcond.data.packed_store import Facts, StoreWriter
+from gcond.data.store_format import Facts
+from gcond.data.store_writing import StoreWriter
 from gcond.errors import GcondError
 from gcond.graph import Setting
 from gcond.graph import validation as checks
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from gcond.data.graph_stream import GraphStream
     from gcond.data.out_of_core import OutOfCore
-    from gcond.data.table_folder import SparseRows
+    from gcond.data.table_features import SparseRows
 
 SAFE_SHARE = 0.75
 """Of the memory that is free, what is used where no limit is given."""

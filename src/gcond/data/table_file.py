@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 KINDS = (".parquet", ".csv")
 TEXT_COLUMNS = ("id", "label", "split", "source", "target")
 """Read as text from CSV, so that the id ``007`` stays what it is."""
+SHOWN = 5
+"""Names of columns that a note lists at most."""
 BLOCK = 16 * 2**20
 """Bytes of a table that are read at a time."""
 
@@ -61,7 +63,9 @@ class Table:
         if pa.types.is_null(column.type) and len(column) == 0:
             return torch.empty(0)
         if not is_numeric(column.type):
-            shown = next((str(value) for value in column.to_pylist() if value is not None), "")
+            shown = next((str(value) for value in column.to_pylist() if value not in (None, "")), "")
+            if not shown:  # a piece of a text file in which every field is empty
+                raise GcondError(f"{where} is empty in row {self.first_row + 1}: every row needs a number")
             raise GcondError(f"{where} is not numeric (it says '{shown[:40]}'): encode it as numbers or leave it out")
         if column.null_count:
             raise GcondError(f"{where} is empty in row {self.row(pc.is_null(column))}: every row needs a number")
@@ -200,6 +204,8 @@ def _csv_blocks(path: Path) -> Iterator[pyarrow.Table]:
     with open(path, "rb") as file:
         while piece := file.read(BLOCK):
             piece += file.readline()
+            if names is None:  # a row beside the header, however long that is
+                piece += file.readline()
             if names is not None and not piece.strip():
                 continue
             read = csv.ReadOptions(column_names=names)
@@ -239,3 +245,9 @@ def first_true(mask: pyarrow.ChunkedArray) -> int:
 
 def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or ["no reason given"])[0][:160]
+
+
+def listed(names: Sequence[str], what: str = "column") -> str:
+    """``2 columns: age, size``; long lists are cut."""
+    shown = ", ".join([*names[:SHOWN], *(["…"] if len(names) > SHOWN else [])])
+    return f"{len(names)} {what}{'' if len(names) == 1 else 's'}: {shown}"

@@ -15,17 +15,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor
 
 from gcond.data.load_request import Request
 from gcond.data.size_check import require_memory
 from gcond.data.splits import OTHER_NAMES, Split
-from gcond.data.table_file import Table, TableFiles, find_table, first_line, first_true, is_numeric
+from gcond.data.table_features import SparseRows, feature_form, list_features, sparse_features
+from gcond.data.table_file import Table, TableFiles, find_table, first_line, first_true, listed
+from gcond.data.table_ids import each_once, has_whole_ids, node_ids
+from gcond.data.table_labels import class_ranks, whole_numbers
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
 from gcond.graph.node_ids import NodeIds
@@ -37,11 +39,7 @@ if TYPE_CHECKING:
 
 NODE_COLUMNS = ("id", "label", "split")
 EDGE_COLUMNS = ("source", "target", "weight")
-MASK_COLUMNS = ("train_mask", "val_mask", "test_mask", "mask")
-SPARSE_COLUMNS = ("feature_index", "feature_value")
 OWN_SPLIT = "the split is the table's own"
-SHOWN = 5
-"""Names of columns that a note lists at most."""
 
 
 def holds_tables(folder: Path) -> bool:
@@ -87,7 +85,8 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
         y=y,
         class_names=class_names,
         notes=(*nodes.feature_notes(), *label_notes, *edge_notes(edges)),
-        ids=_as_given(blocks[0].table, ids) if ids is not None else None,
+        ids=_as_given(blocks, ids) if ids is not None else None,
+        feature_names=nodes.feature_names,
     )
 
 
@@ -101,7 +100,7 @@ def find(folder: Path, part: str) -> TableFiles:
 def edge_notes(edges: Table) -> tuple[str, ...]:
     """A note on the columns of the edges that say nothing here."""
     extra = [name for name in edges.data.column_names if name not in EDGE_COLUMNS]
-    return (f"not used of the edges: {_columns(extra)}",) if extra else ()
+    return (f"not used of the edges: {listed(extra)}",) if extra else ()
 
 
 def _whole_table(files: TableFiles) -> Table:
@@ -122,21 +121,6 @@ def _whole_table(files: TableFiles) -> Table:
         if name not in EDGE_COLUMNS:  # named in a note, and not looked at
             columns[name] = pa.nulls(sum(block.data.num_rows for block in blocks))
     return Table(pa.table(columns), files.shown)
-
-
-def _columns(names: Sequence[str], what: str = "column") -> str:
-    """``2 columns: age, size``; long lists are cut."""
-    shown = ", ".join([*names[:SHOWN], *(["…"] if len(names) > SHOWN else [])])
-    return f"{len(names)} {what}{'' if len(names) == 1 else 's'}: {shown}"
-
-
-@dataclass(frozen=True)
-class SparseRows:
-    """Sparse features of a block of nodes as CSR arrays, of rows that are sorted and repeat nothing."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -208,7 +192,7 @@ class NodeTable:
             return np.zeros(table.data.num_rows, dtype=np.int64)
         column = table.column("label")
         if pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
-            column = _whole(table, column)
+            column = whole_numbers(table, column)
             table = Table(pa.table({"label": column}), table.file)
         encoded = table.text("label").combine_chunks().dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):
@@ -224,23 +208,23 @@ class NodeTable:
             return np.full(len(self.labels), -1), (), ()
         if not given:
             raise GcondError(f"no node is labelled: the column 'label' of '{self.files.shown}' is empty")
-        ranks, names, notes = _ranks(given)
+        ranks, names, notes = class_ranks(given)
         return np.array([ranks[word] if word else -1 for word in self.labels], dtype=np.int64), names, notes
 
     def _features_of(self, table: Table) -> Tensor | SparseRows | None:
         names = [name for name in table.data.column_names if name not in NODE_COLUMNS]
         if not self._form:
-            self._form = _form(table, names)
+            self._form = feature_form(table, names)
             self._features = names
         names = self._features  # in the first file's order
         if self._form == "none":
             return None
         if self._form == "sparse":
-            rows = _sparse_features(table, names)
+            rows = sparse_features(table, names)
             self.width = max(self.width, 1 + int(rows.indices.max(initial=-1)))
             return rows
         if self._form == "list":
-            x = _list_features(table, names[0], self.width or None)
+            x = list_features(table, names[0], self.width or None)
             self.width = x.shape[1]
             return x
         self.width = len(names)
@@ -261,117 +245,19 @@ class NodeTable:
                 "encode it as numbers or leave it out"
             )
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The columns that the features are, where each is a column of its own."""
+        return tuple(self._features) if self._form == "wide" else ()
+
     def feature_notes(self) -> tuple[str, ...]:
         """A note on which columns the features are."""
         if self._form == "none":
             return ()
-        shown = _columns(self._features, "feature column")
+        shown = listed(self._features, "feature column")
         if self._form == "list":
             return (f"{shown} (lists of {self.width})",)
         return (f"{shown} (sparse, {self.width} features)",) if self._form == "sparse" else (shown,)
-
-
-def _form(table: Table, names: Sequence[str]) -> str:
-    """How the columns ``names`` hold features: wide, list, sparse or none."""
-    import pyarrow as pa
-
-    if not names:
-        return "none"
-    if masks := [name for name in names if name.strip().lower() in MASK_COLUMNS]:
-        raise GcondError(
-            f"the column '{masks[0]}' of '{table.file}' looks like a split and not like a feature: "
-            "give one column 'split' with train, val, test or nothing"
-        )
-    lists = [name for name in names if _is_list(table.column(name).type)]
-    if SPARSE_COLUMNS[0] in lists and set(names) <= set(SPARSE_COLUMNS) and len(lists) == len(names):
-        return "sparse"
-    if lists and len(names) > 1:
-        raise GcondError(f"'{table.file}' has the list column '{lists[0]}' beside other features: use one or the other")
-    if lists:
-        return "list"
-    for name in names:
-        if pa.types.is_null(table.column(name).type):
-            raise GcondError(f"the column '{name}' of '{table.file}' is empty: features must be numbers")
-    return "wide"
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
-
-
-def _list_features(nodes: Table, name: str, width: int | None) -> Tensor:
-    """float32 [k, width]; the first row of the table says how wide."""
-    import pyarrow.compute as pc
-
-    column, where = _list_column(nodes, name)
-    lengths = pc.list_value_length(column).to_numpy()
-    width = int(lengths[0]) if width is None else width
-    if width == 0 or (lengths != width).any():
-        at = int((lengths != width).argmax()) if width else 0
-        row = nodes.first_row + at + 1
-        raise GcondError(f"{where} has {lengths[at]} numbers in row {row} and {width} in row 1: all need as many")
-    return torch.from_numpy(_list_numbers(nodes, column, where, lengths)).reshape(-1, width)
-
-
-def _list_column(nodes: Table, name: str) -> tuple[pyarrow.ChunkedArray, str]:
-    """A column of lists of numbers, one for every node, and its name in messages."""
-    import pyarrow.compute as pc
-
-    column = nodes.column(name)
-    where = f"the column '{name}' of '{nodes.file}'"
-    if not is_numeric(column.type.value_type):
-        raise GcondError(f"{where} holds lists of {column.type.value_type}, and features must be numbers")
-    if column.null_count:
-        raise GcondError(f"{where} is empty in row {nodes.row(pc.is_null(column))}: every node needs its features")
-    return column, where
-
-
-def _list_numbers(nodes: Table, column: pyarrow.ChunkedArray, where: str, lengths: np.ndarray) -> np.ndarray:
-    """float32: all numbers of the lists, one after the other."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    flat = pc.list_flatten(column)
-    if flat.null_count:
-        at = int(np.searchsorted(np.cumsum(lengths), first_true(pc.is_null(flat)), side="right"))
-        raise GcondError(f"{where} has an empty entry in row {nodes.first_row + at + 1}")
-    return np.array(flat.cast(pa.float32(), safe=False).to_numpy())
-
-
-def _sparse_features(nodes: Table, names: Sequence[str]) -> SparseRows:
-    """CSR of ``feature_index`` and ``feature_value``; repeated entries of a row are summed, as SciPy does."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column, where = _list_column(nodes, SPARSE_COLUMNS[0])
-    if not pa.types.is_integer(column.type.value_type):
-        raise GcondError(f"{where} holds lists of {column.type.value_type}: it must list columns, whole numbers from 0")
-    lengths = pc.list_value_length(column).to_numpy().astype(np.int64)
-    flat = pc.list_flatten(column)
-    if flat.null_count:
-        _list_numbers(nodes, column, where, lengths)
-    indices = np.asarray(flat.cast(pa.int64()))
-    if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= 2**31 - 1):
-        wrong = int(indices.min()) if int(indices.min()) < 0 else int(indices.max())
-        raise GcondError(f"{where} names the feature {wrong}: features are numbered from 0, up to {2**31 - 2}")
-    values = np.ones(len(indices), dtype=np.float32)
-    if SPARSE_COLUMNS[1] in names:
-        column, other = _list_column(nodes, SPARSE_COLUMNS[1])
-        counts = pc.list_value_length(column).to_numpy()
-        if (counts != lengths).any():
-            at = int((counts != lengths).argmax())
-            raise GcondError(
-                f"{other} has {counts[at]} numbers in row {nodes.first_row + at + 1} and '{SPARSE_COLUMNS[0]}' has "
-                f"{lengths[at]}: both need as many"
-            )
-        values = _list_numbers(nodes, column, other, lengths)
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    width = 1 + int(indices.max(initial=-1))
-    matrix = scipy.sparse.csr_matrix((values, indices, indptr), shape=(len(lengths), width))
-    matrix.sum_duplicates()
-    return SparseRows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
 
 
 def _whole_features(nodes: NodeTable, blocks: list[NodeBlock]) -> Matrix | None:
@@ -396,49 +282,6 @@ def _whole_features(nodes: NodeTable, blocks: list[NodeBlock]) -> Matrix | None:
     return SparseMatrix.from_parts(indptr, indices, values, (len(lengths), nodes.width))
 
 
-def _ranks(words: Sequence[str]) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
-    """The class id of each distinct label, the names where they are not simply 0 to C - 1, and what to note."""
-    numbers = _as_integers(words)
-    if numbers is None:
-        names = tuple(sorted(words))
-        return {word: rank for rank, word in enumerate(names)}, names, ()
-    distinct = sorted(set(numbers))
-    place = {number: rank for rank, number in enumerate(distinct)}
-    ranks = {word: place[number] for word, number in zip(words, numbers, strict=True)}
-    if distinct == list(range(len(distinct))):
-        return ranks, (), ()
-    note = f"the {len(distinct)} labels were numbered 0 to {len(distinct) - 1} in order"
-    if -1 in distinct:  # elsewhere it often means unlabelled
-        note += ", and -1 is one of them: leave a label empty where there is none"
-    return ranks, tuple(map(str, distinct)), (note,)
-
-
-def _whole(nodes: Table, column: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
-    """Booleans, and numbers that a missing value turned into floats, as integers; NaN is unlabelled."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_boolean(column.type):
-        return column.cast(pa.int64())
-    column = pc.if_else(pc.is_nan(column), None, column.cast(pa.float64()))
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        raise GcondError(f"the column 'label' of '{nodes.file}' has labels that are not whole numbers") from None
-
-
-def _as_integers(words: Sequence[str]) -> list[int] | None:
-    """``1``, ``+1`` and ``1.0`` (what a missing value turns whole numbers into) as integers, if all are such."""
-    numbers = []
-    for word in words:
-        whole, _, fraction = word.partition(".")
-        digits = whole[1:] if whole.startswith(("-", "+")) else whole
-        if not digits.isascii() or not digits.isdigit() or fraction.strip("0") or len(digits) > 18:
-            return None
-        numbers.append(int(whole))
-    return numbers
-
-
 def _split(nodes: Table) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -461,15 +304,15 @@ def _all_ids(nodes: TableFiles, blocks: Sequence[NodeBlock]) -> pyarrow.Array | 
         return None
     texts = [node_ids(block.table) for block in blocks]
     ids = texts[0] if len(texts) == 1 else pa.concat_arrays(texts)
-    _each_once(ids, nodes.shown)
+    each_once(ids, nodes.shown)
     return ids
 
 
-def _as_given(nodes: Table, ids: pyarrow.Array) -> NodeIds:
+def _as_given(blocks: Sequence[NodeBlock], ids: pyarrow.Array) -> NodeIds:
     """``ids`` as whole numbers where the table has them so: what is written with them later can be joined by them."""
     import pyarrow as pa
 
-    whole = pa.types.is_integer(nodes.column("id").type)
+    whole = all(has_whole_ids(block.table) for block in blocks)
     return NodeIds.of(ids.cast(pa.int64()) if whole else ids, len(ids))
 
 
@@ -493,28 +336,6 @@ def row_numbers(edges: Table, end: str) -> Tensor:
         raise GcondError(
             f"'{edges.file}' names a {end} that is no row number, and the nodes have no column 'id': add one"
         ) from None
-
-
-def node_ids(nodes: Table) -> pyarrow.Array:
-    """The ids of a block of nodes as text, none of them empty."""
-    import pyarrow.compute as pc
-
-    ids = nodes.text("id").combine_chunks()
-    if pc.any(pc.equal(ids, "")).as_py():
-        raise GcondError(f"the column 'id' of '{nodes.file}' is empty in row {nodes.row(pc.equal(ids, ''))}")
-    return ids
-
-
-def _each_once(ids: pyarrow.Array, shown: Path) -> None:
-    import pyarrow.compute as pc
-
-    if len(pc.unique(ids)) < len(ids):
-        counts = pc.value_counts(ids)
-        raise twice(counts.field("values")[first_true(pc.greater(counts.field("counts"), 1))].as_py(), shown)
-
-
-def twice(name: str, shown: Path) -> GcondError:
-    return GcondError(f"the id '{name}' appears more than once in '{shown}': every node needs its own")
 
 
 def _lookup(nodes: TableFiles, edges: Table, end: str, ids: pyarrow.Array) -> Tensor:

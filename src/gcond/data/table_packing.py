@@ -10,8 +10,8 @@ import numpy as np
 
 from gcond.data.edge_sorting import EdgeBlock
 from gcond.data.load_request import Request
-from gcond.data.packed_store import ArrayFile
 from gcond.data.store_packing import ROWS, Packing, disk_for_edges
+from gcond.data.store_writing import ArrayFile
 from gcond.data.table_file import Table, TableFiles
 from gcond.data.table_folder import (
     OWN_SPLIT,
@@ -19,12 +19,12 @@ from gcond.data.table_folder import (
     damaged,
     edge_notes,
     find,
-    node_ids,
     row_numbers,
-    twice,
     unknown_end,
 )
+from gcond.data.table_ids import has_whole_ids, node_ids, twice
 from gcond.errors import GcondError
+from gcond.graph.stored_arrays import IdKind
 from gcond.runtime.memory import hand_back
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ def _pack(nodes: NodeTable, files: TableFiles, request: Request, packing: Packin
         (note, *nodes.feature_notes(), *label_notes, *edge_notes(first)),
         classes=classes,
         class_names=class_names,
+        feature_names=nodes.feature_names,
         usual="auto",
+        ids=ids.kind if ids is not None else "",
     )
 
 
@@ -123,6 +125,8 @@ class _Ids:
         self.are_row_numbers = True
         self.are_integers = True
         """Whether every file has them as whole numbers, so that they can be compared as such."""
+        self.kind: IdKind = "numbers"
+        """As what the table has them, whatever is kept of them."""
         self._packing = packing
         self._offsets = packing.store.array("ids.offsets")
         self._bytes = packing.store.array("ids.bytes")
@@ -138,6 +142,7 @@ class _Ids:
         rows = pa.array(np.arange(first, first + len(ids))).cast(pa.string())
         self.are_row_numbers = self.are_row_numbers and bool(pc.all(pc.equal(ids, rows)).as_py())
         self.are_integers = self.are_integers and _signed(table.column("id").type)
+        self.kind = self.kind if has_whole_ids(table) else "text"
         lengths = pc.binary_length(ids).to_numpy().astype(np.int64)
         self._offsets.append(self._bytes.rows + np.cumsum(lengths))
         _, places, content = ids.buffers()

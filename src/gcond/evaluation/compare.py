@@ -17,7 +17,7 @@ from gcond.data import load
 from gcond.errors import GcondError
 from gcond.evaluation.advice import advise
 from gcond.evaluation.comparison_time import ComparisonTime, comparison_time
-from gcond.evaluation.evaluate import asked_recipe, check_fit, check_one_number_of_threads
+from gcond.evaluation.evaluate import as_given, asked_recipe, check_fit, check_one_number_of_threads
 from gcond.graph import SourceGraph, budget_for
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.jobs import ORIGINAL, Condensation, Runner, TrainingJob, training_seeds
@@ -126,7 +126,7 @@ def compare(
         models=tuple(dict.fromkeys(line.model for line in lines)),
         seeds=seeds,
         runs=runs,
-        recipe=_as_given(recipe, training),
+        recipe=as_given(recipe, training),
         lines=tuple(lines),
         failures=tuple(runner.failures),
         command=command,
@@ -186,15 +186,6 @@ def _distinct(methods: Sequence[Method]) -> list[Method]:
         if sum(other.name == method.name for other in found) > 1:
             raise GcondError(f"'{method.name}' is given with different settings: compare them in folders of their own")
     return found
-
-
-def _as_given(recipe: Recipe | Mapping[str, Any] | None, training: Mapping[str, Any]) -> dict[str, Any]:
-    """The training settings that were asked for, as values and not as text."""
-    if isinstance(recipe, Recipe):
-        return settings.as_dict(recipe) | dict(training)
-    asked = {**(recipe or {}), **training}
-    built = settings.as_dict(settings.build(Recipe, asked, "the training recipe"))
-    return {key: built[key] for key in asked}
 
 
 def break_even(condense: float, small: float | None, whole: float | None) -> int | None:

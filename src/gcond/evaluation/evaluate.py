@@ -201,6 +201,15 @@ def asked_recipe(
     return settings.build(Recipe, {**asdict(found), **training}, "the training recipe")
 
 
+def as_given(recipe: Recipe | Mapping[str, Any] | None, training: Mapping[str, Any]) -> dict[str, Any]:
+    """The training settings that were asked for, as values and not as text."""
+    if isinstance(recipe, Recipe):
+        return settings.as_dict(recipe) | dict(training)
+    asked = {**(recipe or {}), **training}
+    built = settings.as_dict(settings.build(Recipe, asked, "the training recipe"))
+    return {key: built[key] for key in asked}
+
+
 def check_fit(
     graph: CondensedGraph | SourceGraph, source: SourceGraph, parts: Sequence[Part] = ("val", "test")
 ) -> None:

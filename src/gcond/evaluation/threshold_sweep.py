@@ -12,6 +12,7 @@ from gcond.errors import GcondError
 from gcond.evaluation.evaluate import check_fit, working
 from gcond.graph import SourceGraph
 from gcond.jobs import Runner, TrainingJob
+from gcond.linalg.sparse import edge_list
 from gcond.matching.sparsification import lowest_threshold, shipped_delta, thresholded, unthresholded
 from gcond.models import Model, resolve
 from gcond.results import RunFolder, ThresholdPoint
@@ -49,8 +50,7 @@ def threshold_sweep(
     if not deltas:
         raise GcondError("no threshold is named: give at least one")
     graphs = [thresholded(small, delta) for delta in deltas]
-    dense = unthresholded(small)
-    weights = dense[dense > 0]
+    _, weights = edge_list(unthresholded(small))
     if len(weights) == 0 or bool((weights == weights[0]).all()):
         raise GcondError("all edges of this graph weigh the same: only where weights differ does a threshold choose")
     different = {graph.sha256: graph for graph in graphs}

@@ -9,12 +9,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from gcond import __version__
 from gcond.condensed import CondensedGraph
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import asked_trainings
-from gcond.graph import SourceGraph
+from gcond.graph import LabelledView, SourceGraph
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.graph.stored_graph import StoredGraph
 from gcond.jobs.training_job import TrainingGround, TrainingJob, prepared, streamed_prediction
@@ -26,7 +28,9 @@ from gcond.runtime.tensor_file import read_metadata_kind
 from gcond.runtime.threads import check_threads
 from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe, accuracy, fit
+from gcond.training.class_scores import class_scores
 from gcond.training.model_record import ModelRecord, TrainedOn
+from gcond.training.temperature import sharpness
 from gcond.training.trained_model import WHOLE, TrainedModel, structure_of
 
 if TYPE_CHECKING:
@@ -119,6 +123,7 @@ def _best(job: TrainingJob, ground: TrainingGround, tick: Tick) -> tuple[Paramet
             if not kept or reached > best:
                 best, kept = reached, fitted.parameters[0]
                 found = {"seed": seed, "epoch": int(fitted.epoch[0])}
+        found["sharpness"] = _sharpness(job.model, kept, val)
         past_memory, tested = isinstance(source, StoredGraph), None
         if len(test.nodes) and not past_memory:
             tested = float(accuracy(job.model, [kept], test)[0])
@@ -127,6 +132,17 @@ def _best(job: TrainingJob, ground: TrainingGround, tick: Tick) -> tuple[Paramet
     found |= {"val_accuracy": None if math.isnan(best) else best, "test_accuracy": tested}
     found["cpu_seconds"] = time.process_time() - start
     return {key: tensor.detach().cpu().contiguous() for key, tensor in kept.items()}, found
+
+
+@torch.no_grad()
+def _sharpness(model: Model, weights: Parameters, val: LabelledView) -> float:
+    """How far the model's scores are to be stretched, by the validation nodes."""
+    if len(val.nodes) == 0:
+        return 1.0
+    val = val.focus(model.reach, model.precomputed)
+    parts = [(places, scores) for _, places, scores in class_scores(model, [weights], val.inputs, val.nodes)]
+    order = torch.cat([places for places, _ in parts])
+    return sharpness(torch.cat([scores for _, scores in parts]), val.y[order])
 
 
 def _record(job: TrainingJob, source: SourceGraph, **found: Any) -> ModelRecord:
@@ -141,6 +157,7 @@ def _record(job: TrainingJob, source: SourceGraph, **found: Any) -> ModelRecord:
         num_features=source.num_features,
         num_classes=source.num_classes,
         class_names=source.class_names,
+        feature_names=source.feature_names,
         setting=source.setting,
         directed=source.directed,
         weighted=_is_weighted(source),

@@ -23,14 +23,19 @@ Operator = Adjacency | StreamedOperator
 class ColumnWork(ABC):
     """A function of a normalised adjacency S [N, N] and columns [N, k], each on its own."""
 
-    held: ClassVar[int] = 3
+    held: ClassVar[int] = 2
     """Matrices as large as the columns that are in memory at once, those of the caller included."""
     keeps_rows: ClassVar[bool] = True
     """Whether there is a row for every node in what comes out."""
 
+    @property
+    @abstractmethod
+    def products(self) -> int:
+        """How often the columns are multiplied by S."""
+
     @abstractmethod
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
-        """What comes of ``columns`` [N, k], which may be overwritten: [N, k], or [rows, k]."""
+        """What comes of ``columns`` [N, k], which a streamed operator overwrites: [N, k], or [rows, k]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +47,14 @@ class Hops(ColumnWork):
     def __str__(self) -> str:
         return f"{self.hops} hops"
 
+    @property
+    def products(self) -> int:
+        return self.hops
+
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
+        spare = None
         for _ in range(self.hops):
-            columns = _hop(operator, columns)
+            columns, spare = _hop(operator, columns, spare), columns
         return columns
 
 
@@ -52,16 +62,20 @@ class Hops(ColumnWork):
 class SumOfHops(ColumnWork):
     """``X + S X + … + S^hops X``."""
 
-    held: ClassVar[int] = 4
+    held: ClassVar[int] = 3
     hops: int
 
     def __str__(self) -> str:
         return f"the sum of {self.hops} hops"
 
+    @property
+    def products(self) -> int:
+        return self.hops
+
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
-        total = columns.clone()
+        total, spare = columns.clone(), None
         for _ in range(self.hops):
-            columns = _hop(operator, columns)
+            columns, spare = _hop(operator, columns, spare), columns
             total += columns
         return total
 
@@ -70,21 +84,25 @@ class SumOfHops(ColumnWork):
 class Smoothing(ColumnWork):
     """``Q ← (1 - own) S Q + own Z`` for some steps from ``Q = Z``."""
 
-    held: ClassVar[int] = 4
+    held: ClassVar[int] = 3
     own: float
     steps: int
 
     def __str__(self) -> str:
         return f"{self.steps} steps of smoothing"
 
+    @property
+    def products(self) -> int:
+        return 0 if self.own == 1 else self.steps
+
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
         if self.own == 1:
             return columns
-        smooth, kept = columns.clone(), self.own * columns
-        del columns
+        smooth, spare = columns.clone(), None
+        kept = columns.mul_(self.own) if isinstance(operator, StreamedOperator) else self.own * columns
         for _ in range(self.steps):
-            product = _hop(operator, smooth)
-            smooth = torch.add(kept, product, alpha=1 - self.own, out=product)
+            product = _hop(operator, smooth, spare)
+            smooth, spare = torch.add(kept, product, alpha=1 - self.own, out=product), smooth
         return smooth
 
 
@@ -105,10 +123,14 @@ class SmoothedRows(ColumnWork):
     def __str__(self) -> str:
         return f"rows of {self.steps} steps of smoothing"
 
+    @property
+    def products(self) -> int:
+        return self.steps
+
     def __call__(self, operator: Operator, columns: Tensor) -> Tensor:
-        found = [own * columns[self.rows] for own in self.shares]
+        found, spare = [own * columns[self.rows] for own in self.shares], None
         for step in range(1, self.steps + 1):
-            columns = _hop(operator, columns)
+            columns, spare = _hop(operator, columns, spare), columns
             rows = columns[self.rows]
             for place, own in enumerate(self.shares):
                 share = (1 - own) ** step * (own if step < self.steps else 1)
@@ -116,6 +138,6 @@ class SmoothedRows(ColumnWork):
         return torch.cat(found)
 
 
-def _hop(operator: Operator, columns: Tensor) -> Tensor:
-    """``S @ columns``; a streamed operator overwrites the columns, which nobody needs afterwards."""
-    return operator.consume(columns) if isinstance(operator, StreamedOperator) else operator @ columns
+def _hop(operator: Operator, columns: Tensor, spare: Tensor | None) -> Tensor:
+    """``S @ columns``; a streamed operator overwrites the columns, which nobody needs afterwards, and ``spare``."""
+    return operator.consume(columns, spare) if isinstance(operator, StreamedOperator) else operator @ columns

@@ -20,6 +20,7 @@ from torch import Tensor
 from gcond.graph.feature_kinds import FeatureKind
 from gcond.graph.features import FeatureTransform, fit_transform, has_negative
 from gcond.graph.labelled_view import LabelledView
+from gcond.graph.stored_arrays import StoredSparseRows
 from gcond.graph.stored_features import StoredFeatures
 from gcond.graph.stored_transform import any_negative, fit_stored
 from gcond.graph.streamed_operator import StreamedOperator
@@ -104,7 +105,7 @@ def candidates(raw: Matrix | StoredFeatures) -> tuple[FeatureKind, ...]:
     """
     kinds: list[FeatureKind] = ["none", "row-normalise", "unit-rows", "unit-columns"]
     if isinstance(raw, StoredFeatures):
-        negative, sparse = any_negative(raw), raw.is_sparse
+        negative, sparse = any_negative(raw), isinstance(raw.arrays.x, StoredSparseRows)
     else:
         negative, sparse = has_negative(raw), isinstance(raw, SparseMatrix)
     if not negative:

@@ -23,10 +23,9 @@ def treated(graph: SourceGraph, asked: FeatureChoice | FeatureTransform, raw: Ma
     kind = asked.kind if isinstance(asked, FeatureTransform) else asked
     if kind == "structural":
         if isinstance(graph, StoredGraph):
-            raise GcondError(
-                f"structural features need the edges of '{graph.name}' in memory, and they are streamed from its "
-                "store: use more memory, or the features that it has"
-            )
+            if graph.transform.kind == "structural" and asked in (graph.transform, "structural"):
+                return graph
+            raise graph.arrays.too_large("making structural features", ", or the features that it has")
         return _with_structure(graph, asked if isinstance(asked, FeatureTransform) else None)
     has = graph.transform.kind
     if asked in (graph.transform, has) or (has == "structural" and kind in ("auto", "none")):
@@ -78,4 +77,4 @@ def _with_structure(graph: SourceGraph, recorded: FeatureTransform | None) -> So
     notes = graph.notes
     if graph.transform.kind != "structural":
         notes += (f"the {graph.num_features} given features are replaced by {x.shape[1]} structural ones",)
-    return dataclasses.replace(graph, x=compact(x), transform=transform, notes=notes)
+    return dataclasses.replace(graph, x=compact(x), transform=transform, notes=notes, feature_names=())

@@ -134,7 +134,7 @@ def squares(x: Matrix) -> Tensor:
     if isinstance(x, SparseMatrix):
         total = torch.zeros(x.shape[1], dtype=torch.float64)
         return total.index_add_(0, x.indices.long(), x.values.double().square())
-    return torch.cat([columns.double().square().sum(0) for columns in x.split(64, dim=1)])
+    return torch.cat([columns.double().square_().sum(0) for columns in x.split(_columns_at_a_time(len(x)), dim=1)])
 
 
 def column_scales_of(total: Tensor, count: Tensor) -> Tensor:
@@ -164,8 +164,14 @@ def _listed() -> str:
     return ", ".join(KINDS)
 
 
-def _double_blocks(x: Matrix, rows: Tensor, width: int = 64) -> Iterator[Tensor]:
+def _columns_at_a_time(rows: int) -> int:
+    """Columns that may be copied as doubles: 64, or as few as 64 MB hold."""
+    return max(1, min(64, 2**23 // max(1, rows)))
+
+
+def _double_blocks(x: Matrix, rows: Tensor) -> Iterator[Tensor]:
     """Some rows as doubles, a few columns at a time: such a copy of all of them could be larger than the features."""
+    width = _columns_at_a_time(len(rows))
     if isinstance(x, SparseMatrix):
         index = rows.nonzero().squeeze(1) if rows.dtype == torch.bool else rows
         chosen = x.rows(index).to_scipy().tocsc()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 Form = Literal["gcn", "mean", "laplacian"]
 T = TypeVar("T")
+MOST_OF_ALL = 0.9
+"""The share of a graph's nodes from which a copy of them would not be worth making."""
 
 
 class Inputs:
@@ -70,6 +73,11 @@ class Inputs:
         if isinstance(self.adjacency, Identity):
             return 0
         return self.adjacency.numel() if isinstance(self.adjacency, Tensor) else self.adjacency.nnz
+
+    @property
+    def may_hold(self) -> int:
+        """Bytes that work on these inputs may take; those in memory set no limit."""
+        return sys.maxsize
 
     @cached_property
     def gcn(self) -> Adjacency:
@@ -129,7 +137,7 @@ class Inputs:
         if not isinstance(self.adjacency, SparseMatrix):
             return self, everyone
         rows = within(self.adjacency, nodes, reach - precomputed)
-        return (self, everyone) if len(rows) > 0.9 * self.num_nodes else (Neighbourhood(self, rows), rows)
+        return (self, everyone) if len(rows) > MOST_OF_ALL * self.num_nodes else (Neighbourhood(self, rows), rows)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of ``make``, made at the first call with ``key`` and kept; it must depend on the inputs alone."""
@@ -187,7 +195,7 @@ class Inputs:
     def detached(self) -> Inputs:
         """The same numbers, without the way back to what X and A were made from."""
         x = self.x.detach() if isinstance(self.x, Tensor) else self.x
-        adjacency = self.adjacency.detach() if isinstance(self.adjacency, Tensor) else self.adjacency
+        adjacency = self.adjacency if isinstance(self.adjacency, Identity) else self.adjacency.detach()
         return Inputs(x, adjacency, loops=self.loops)
 
     def to(self, device: torch.device | str) -> Inputs:

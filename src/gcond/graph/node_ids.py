@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +21,25 @@ NUMBERS, TEXT, ENDS = "ids", "ids.text", "ids.ends"
 class NodeIds:
     """The id of every node, each its own: text, or whole numbers where the table has such."""
 
-    def __init__(self, values: pyarrow.Array) -> None:
-        self.values = values
-        """A pyarrow array of text or int64, without gaps."""
+    def __init__(self, values: pyarrow.Array | Callable[[], pyarrow.Array]) -> None:
+        self._values = values
+
+    @property
+    def values(self) -> pyarrow.Array:
+        """A pyarrow array of text or int64, without gaps; of ids in a file it is made when it is first asked for."""
+        if callable(self._values):
+            self._values = self._values()
+        return self._values
+
+    def __reduce__(self) -> tuple[type[NodeIds], tuple[pyarrow.Array]]:
+        return NodeIds, (self.values,)
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether they are whole numbers and not text."""
+        import pyarrow as pa
+
+        return bool(pa.types.is_integer(self.values.type))
 
     @classmethod
     def of(cls, given: NodeIds | pyarrow.Array | Sequence[str] | Sequence[int], n: int) -> NodeIds:
@@ -52,11 +68,16 @@ class NodeIds:
         return cls(values)
 
     @classmethod
-    def row_numbers(cls, n: int) -> NodeIds:
-        """The ids of nodes that have none of their own: 0 to n - 1."""
-        import pyarrow as pa
+    def row_numbers(cls, n: int, *, whole: bool = True) -> NodeIds:
+        """The ids of nodes that have none of their own: 0 to n - 1, as numbers or as text."""
 
-        return cls(pa.array(np.arange(n, dtype=np.int64)))
+        def made() -> pyarrow.Array:
+            import pyarrow as pa
+
+            numbers = pa.array(np.arange(n, dtype=np.int64))
+            return numbers if whole else numbers.cast(pa.large_string())
+
+        return cls(made)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -91,9 +112,7 @@ class NodeIds:
 
     def tensors(self) -> dict[str, Tensor]:
         """The ids as tensors of a file, each under its name there."""
-        import pyarrow as pa
-
-        if pa.types.is_integer(self.values.type):
+        if self.are_numbers:
             return {NUMBERS: torch.from_numpy(np.array(self.values.to_numpy(), dtype=np.int64))}
         offsets, letters = self.as_text()
         return {TEXT: torch.from_numpy(letters), ENDS: torch.from_numpy(offsets[1:].copy())}
@@ -110,12 +129,20 @@ class NodeIds:
         return begins, whole[: int(begins[-1])].copy()
 
     @classmethod
-    def mapped(cls, offsets: np.ndarray, letters: np.ndarray) -> NodeIds:
-        """The ids that :meth:`as_text` gave, on these very arrays, which may be files; nothing is checked."""
-        import pyarrow as pa
+    def mapped(cls, offsets: np.ndarray, letters: np.ndarray, *, whole: bool = False) -> NodeIds:
+        """The ids that :meth:`as_text` gave, on these very arrays, which may be files; nothing is checked.
 
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
-        return cls(pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers))
+        ``whole`` makes numbers of them, which are held.
+        """
+
+        def made() -> pyarrow.Array:
+            import pyarrow as pa
+
+            buffers = [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
+            text = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+            return text.cast(pa.int64()) if whole else text
+
+        return cls(made)
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, Tensor], n: int) -> NodeIds | None:

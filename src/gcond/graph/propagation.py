@@ -79,8 +79,7 @@ def propagate(
     if isinstance(graph, StoredGraph):
         return _from_store(graph, x, hops, out)
     adjacency, x = _operands(graph, x)
-    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
-        raise GcondError(f"hops={hops!r} is not usable: it must be a whole number, 0 or more")
+    _check_hops(hops)
     if out is not None:
         check_writable(out)
     if not isinstance(x, SparseMatrix) and not _is_droppable(x):
@@ -172,17 +171,21 @@ def _from_store(graph: StoredGraph, x: Features | None, hops: int, out: str | Pa
     """The same of a graph on disk, within its own limit; the file that its store keeps, or a copy of it."""
     if x is not None:
         raise GcondError("a source graph brings its own features: give x with an adjacency only")
-    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 1:
-        raise GcondError(f"hops={hops!r} is not usable on a graph in its store: it must be a whole number, 1 or more")
+    _check_hops(hops)
     if out is not None:
         check_writable(out)
-    kept = graph.inputs.kept("gcn", hops)
+    kept = graph.inputs.kept("gcn", hops) if hops else graph.inputs.copied()
     assert isinstance(kept, RowFile)
     if out is not None:
         _check_disk(Path(out), kept.nbytes, named=True)
         with atomic_path(out) as temporary:
             shutil.copyfile(kept.path, temporary)
     return torch.from_numpy(np.load(kept.path if out is None else out, mmap_mode="c"))
+
+
+def _check_hops(hops: int) -> None:
+    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
+        raise GcondError(f"hops={hops!r} is not usable: it must be a whole number, 0 or more")
 
 
 def _operands(graph: SourceGraph | SparseMatrix, x: Features | None) -> tuple[SparseMatrix, Features]:

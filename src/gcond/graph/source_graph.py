@@ -15,6 +15,7 @@ from torch import Tensor
 from gcond.errors import GcondError
 from gcond.graph import validation as checks
 from gcond.graph.doubts import doubts
+from gcond.graph.feature_names import check_feature_names
 from gcond.graph.features import FeatureTransform, compact
 from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
@@ -66,6 +67,8 @@ class SourceGraph:
     """Edges as the raw file lists them, an undirected pair once; tables in papers count these."""
     ids: NodeIds | None = None
     """The names that the nodes have in the person's own table, if any: no part of the fingerprint."""
+    feature_names: tuple[str, ...] = ()
+    """The columns of the table that the features are, in order, where each is a column of its own; as ``ids``."""
 
     @classmethod
     @with_usual_torch
@@ -88,17 +91,18 @@ class SourceGraph:
         notes: tuple[str, ...] = (),
         listed_edges: int | None = None,
         ids: NodeIds | Sequence[str] | Sequence[int] | None = None,
+        feature_names: Sequence[str] = (),
         labelled: bool = True,
         copy: bool = True,
     ) -> SourceGraph:
         """Validate raw tensors and build the graph.
 
         ``edge_index`` is int [2, E], sources above targets as in PyG; ``train``, ``val`` and ``test``
-        are boolean masks [N] or node ids. Self-loops and duplicates are dropped, and a one-way edge
-        gets its reverse unless ``directed``; each such repair is said in ``notes``. Without features (``x`` is None)
-        the graph gets structural ones. ``ids`` are the nodes' own names. Without ``labelled`` no label and no training
-        node is needed, which is enough to predict for, and for nothing else. The graph is a copy that later changes to
-        the tensors do not reach; without ``copy`` the caller hands ``x`` over, which may be most of the memory.
+        are boolean masks [N] or node ids. Self-loops and duplicates are dropped, and a one-way edge gets its reverse
+        unless ``directed``; each such repair is said in ``notes``. Without features (``x`` is None) the graph gets
+        structural ones. ``ids`` are the nodes' own names, ``feature_names`` those of the features. Without ``labelled``
+        no label and no training node is needed, enough to predict for, and for nothing else. The graph is a copy that
+        later changes to the tensors do not reach; without ``copy`` ``x`` is handed over, maybe most of the memory.
         """
         if setting not in SETTINGS:
             raise GcondError(f"unknown setting '{setting}': choose transductive or inductive")
@@ -125,6 +129,7 @@ class SourceGraph:
             notes=tuple(dict.fromkeys((*notes, *repairs, *doubts(x, classes if labelled else 0)))),
             listed_edges=listed_edges,
             ids=NodeIds.of(ids, n) if ids is not None else None,
+            feature_names=check_feature_names(feature_names, x.shape[1]),
             **masks,
         )
 
@@ -306,6 +311,7 @@ class SourceGraph:
             "kind": "source",
             "shape": [self.num_nodes, self.num_features],
             "transform": self.transform.to_json(),
+            "feature_names": self.feature_names,
             **{key: getattr(self, key) for key in _WRITTEN},
         }
         write_tensors(path, self._tensors() | (self.ids.tensors() if self.ids is not None else {}), metadata)
@@ -328,6 +334,7 @@ class SourceGraph:
                 y=tensors["y"],
                 transform=FeatureTransform.from_json(metadata["transform"]),
                 ids=NodeIds.from_tensors(tensors, shape[0]),
+                feature_names=metadata.get("feature_names", ()),  # which older files lack
                 labelled=labelled,
                 copy=False,
                 **parts,

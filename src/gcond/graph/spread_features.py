@@ -23,8 +23,8 @@ BLOCK = 8_000_000
 
 
 MOST_GROUPED = 128_000_000
-"""Numbers in the rows that groups are found by, at most: 512 MB. Of more rows, some of each class find the groups, and
-the others fall into them."""
+"""Numbers in the rows that groups are found by, at most: 512 MB, or a quarter of the memory that a graph on disk may
+take. Of more rows, some of each class find the groups, and the others fall into them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +43,17 @@ class SpreadFeatures:
         points = inputs.spread(inputs.folded(generator(seed, "folding features")), Hops(hops))
         return cls(inputs, hops, points.cpu() if isinstance(points, Tensor) else points)
 
-    def groups(self, classes: Tensor, quota: Tensor, seed: int) -> Tensor:
+    def groups(self, classes: Tensor, quota: Tensor, seed: int, weights: Tensor | None = None) -> Tensor:
         """The group of every node: int64 [N], in order of class.
 
         The nodes of each of ``classes`` (int64 [N]) fall into ``quota`` [C] equally large groups, by the directions of
-        their points and not by their lengths, which on graphs mostly tell degrees.
+        their points and not by their lengths, which on graphs mostly tell degrees. With ``weights`` [N] the groups are
+        equally heavy.
         """
         stream = generator(seed, "groups")
-        most = max(2 * int(quota.max()), MOST_GROUPED // (self.points.shape[1] * len(quota)))
-        if len(classes) * self.points.shape[1] <= MOST_GROUPED:
+        numbers = min(MOST_GROUPED, self.inputs.may_hold // 16)
+        most = max(2 * int(quota.max()), numbers // (self.points.shape[1] * len(quota)))
+        if len(classes) * self.points.shape[1] <= numbers:
             most = len(classes)
         members = [_some((classes == label).nonzero().squeeze(1), most, stream) for label in range(len(quota))]
         # One look at the rows for all classes: in a file each would go through all of it.
@@ -60,7 +62,8 @@ class SpreadFeatures:
         found, first, start = [], 0, 0
         for own, count in zip(members, quota.tolist(), strict=True):
             points = rows[own] if isinstance(self.points, Tensor) else rows[start : start + len(own)]
-            found.append(equal_groups(F.normalize(points), count, stream))
+            heavy = None if weights is None else weights[own]
+            found.append(equal_groups(F.normalize(points), count, stream, heavy))
             group[own] = first + found[-1].group
             first, start = first + count, start + len(own)
         return group if start == len(classes) else self._with_others(group, classes, quota, found)
@@ -77,40 +80,40 @@ class SpreadFeatures:
         return group
 
     @torch.no_grad()
-    def means(self, group: Tensor, nodes: int) -> Tensor:
-        """The groups' means of ``Â^hops X``: float32 [n, d] on the CPU.
+    def means(self, group: Tensor, nodes: int, weights: Tensor | None = None) -> Tensor:
+        """The groups' means of ``Â^hops X``, by ``weights`` [N] if given: float32 [n, d] on the CPU.
 
         Where the points are folded, the means are propagated instead, ``((Âᵀ)^hops Gᵀ)ᵀ X`` by blocks of groups.
         """
         if self.points.shape[1] == self.inputs.num_features:
-            return group_means(self.points, group, nodes)
-        weights = _mean_weights(group, nodes)
+            return group_means(self.points, group, nodes, weights)
+        shares = _mean_weights(group, nodes, weights)
         back = transposed(self.inputs.gcn)
         means = torch.empty(nodes, self.inputs.num_features)
         width = max(1, BLOCK // len(group))
         for first in range(0, nodes, width):
-            columns = torch.from_numpy(weights[:, first : first + width].toarray()).to(self.inputs.x.device)
+            columns = torch.from_numpy(shares[:, first : first + width].toarray()).to(self.inputs.x.device)
             for _ in range(self.hops):
                 columns = back @ columns
             means[first : first + width] = (self.inputs.x.T @ columns).T.cpu()
         return means
 
     @torch.no_grad()
-    def stretch(self, group: Tensor, nodes: int) -> float:
+    def stretch(self, group: Tensor, nodes: int, weights: Tensor | None = None) -> float:
         """How much further nodes are from the middle than the means of their groups, by root mean squares; at least 1.
 
         Every group weighs the same, as it does in training.
         """
-        means = group_means(self.points, group, nodes)
+        means = group_means(self.points, group, nodes, weights)
         middle = means.mean(0)
         square = map_rows(self.points, 1, lambda rows, _: (rows - middle).square().sum(1, keepdim=True))
-        own = group_means(square, group, nodes).mean()
+        own = group_means(square, group, nodes, weights).mean()
         between = (means - middle).square().sum(1).mean()
         return max(1.0, float((own / between).sqrt())) if float(between) > 0 else 1.0
 
 
-def group_means(tall: Tall, group: Tensor, nodes: int) -> Tensor:
-    """The means of rows [N, w] over groups 0 to ``nodes`` - 1, none of them empty: float32 [n, w].
+def group_means(tall: Tall, group: Tensor, nodes: int, weights: Tensor | None = None) -> Tensor:
+    """The means of rows [N, w], by ``weights`` [N] if given, over groups 0 to ``nodes`` - 1, none empty: [n, w].
 
     Sums are in double precision: a group may have any number of members.
     """
@@ -119,8 +122,14 @@ def group_means(tall: Tall, group: Tensor, nodes: int) -> Tensor:
         width = max(1, BLOCK // (2 * len(rows)))
         for first in range(0, rows.shape[1], width):
             columns = slice(first, first + width)
-            sums[:, columns].index_add_(0, group[where], rows[:, columns].double())
-    return (sums / torch.bincount(group, minlength=nodes)[:, None]).float()
+            block = rows[:, columns].double()
+            sums[:, columns].index_add_(0, group[where], block if weights is None else weights[where, None] * block)
+    return (sums / _heaviness(group, nodes, weights)[:, None]).float()
+
+
+def _heaviness(group: Tensor, nodes: int, weights: Tensor | None) -> Tensor:
+    """The number of members of each group, or the sum of their ``weights``."""
+    return torch.bincount(group, None if weights is None else weights.double(), minlength=nodes)
 
 
 def _some(members: Tensor, most: int, stream: Generator) -> Tensor:
@@ -130,8 +139,9 @@ def _some(members: Tensor, most: int, stream: Generator) -> Tensor:
     return members[torch.randperm(len(members), generator=stream)[:most].sort().values]
 
 
-def _mean_weights(group: Tensor, nodes: int) -> scipy.sparse.csc_matrix:
+def _mean_weights(group: Tensor, nodes: int, weights: Tensor | None) -> scipy.sparse.csc_matrix:
     """``Gᵀ`` [N, n]: the share of every node in the mean of its group."""
     index = group.numpy()
-    share = (1 / np.bincount(index, minlength=nodes)).astype(np.float32)
-    return scipy.sparse.csc_matrix((share[index], (np.arange(len(index)), index)), shape=(len(index), nodes))
+    share = (1 / _heaviness(group, nodes, weights)).float()[group]
+    share = share if weights is None else share * weights
+    return scipy.sparse.csc_matrix((share.numpy(), (np.arange(len(index)), index)), shape=(len(index), nodes))

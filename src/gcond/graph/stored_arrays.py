@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from gcond.errors import GcondError
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.graph.learning_setting import Setting
+from gcond.runtime.memory import held_bytes
 
 if TYPE_CHECKING:
     from gcond.graph.features import FeatureTransform
+    from gcond.graph.node_ids import NodeIds
 
 UNUSED, TRAIN, VAL, TEST = range(4)
 """What an entry of ``split`` says: no part, or which one."""
+ABOUT = "store.json"
+"""What a store says of itself: its file in the folder."""
+WORK = 5
+"""Memory that a graph and the work on it take, in the bytes of its arrays; choosing features was seen to take 4.2."""
+IdKind = Literal["", "text", "numbers"]
+"""The names of nodes: none of their own, text, or whole numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +104,10 @@ class StoredArrays:
     """The transform that ``x`` has gone through before it was packed; ``None`` and kind ``none`` mean the same."""
     ids: StoredText | None = None
     """The nodes' names; ``None`` where a node's name is its row number."""
+    id_kind: IdKind = ""
+    """The kind of these names in the source."""
+    feature_names: tuple[str, ...] = ()
+    """Those of the table's columns, where each feature is one of its own."""
 
     @property
     def num_nodes(self) -> int:
@@ -104,6 +117,15 @@ class StoredArrays:
     def num_edges(self) -> int:
         """Edges, an undirected pair once."""
         return len(self.indices) if self.directed else len(self.indices) // 2
+
+    def node_ids(self) -> NodeIds | None:
+        """The nodes' names as the source has them; they are read when somebody asks for one."""
+        from gcond.graph.node_ids import NodeIds
+
+        whole = self.id_kind == "numbers"
+        if self.ids is not None:
+            return NodeIds.mapped(self.ids.offsets, self.ids.bytes, whole=whole)
+        return NodeIds.row_numbers(self.num_nodes, whole=whole) if self.id_kind else None
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -122,6 +144,19 @@ class StoredArrays:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def memory_when_loaded(self) -> int:
+        """Bytes that a process like this one would hold in all, with the graph in memory and the work on it."""
+        return held_bytes() + WORK * self.nbytes
+
+    def too_large(self, what: str, otherwise: str = "") -> GcondError:
+        """The sentence on ``what`` needs the graph in memory: how much that is, and what to do ``otherwise``."""
+        least = self.memory_when_loaded // 10**6 + 1
+        return GcondError(
+            f"{what} needs '{self.name}' in memory, where it and the work on it take about {least} MB, and it is "
+            f"streamed from its store: use memory_limit='{least}MB' or more{otherwise}"
+        )
 
     @property
     def num_features(self) -> int:
@@ -150,6 +185,21 @@ class _Map:
             ) from None
 
 
+def _check_that_it_is_the_same(folder: Path, sha256: str) -> None:
+    """Refuse a folder that does not hold the very store which the arrays are of."""
+    try:
+        found = json.loads((folder / ABOUT).read_bytes())["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise GcondError(
+            f"a worker cannot read '{folder}': the store must be at the same path on every machine"
+        ) from None
+    if found != sha256:
+        raise GcondError(
+            f"a worker has another store at '{folder}': the same must be at that path on every machine, as long as it "
+            "is worked on"
+        )
+
+
 def _to_map_again(owner: Any) -> tuple[type, dict[str, Any]]:
     def described(value: Any) -> Any:
         if not isinstance(value, np.memmap) or value.filename is None:
@@ -160,4 +210,6 @@ def _to_map_again(owner: Any) -> tuple[type, dict[str, Any]]:
 
 
 def _mapped_again(kind: type, values: dict[str, Any]) -> Any:
+    if kind is StoredArrays:
+        _check_that_it_is_the_same(values["folder"], values["sha256"])
     return kind(**{key: value.again() if isinstance(value, _Map) else value for key, value in values.items()})

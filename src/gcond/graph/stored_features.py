@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.graph.features import FeatureTransform
+from gcond.graph.features import SPARSE_BELOW, FeatureTransform
 from gcond.graph.stored_arrays import StoredArrays, StoredSparseRows
 from gcond.graph.streamed_operator import mapped_again, read_piece
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense
@@ -35,33 +36,62 @@ class StoredFeatures:
     def device(self) -> torch.device:
         return torch.device("cpu")
 
+    @cached_property
+    def sparse_entries(self) -> int | None:
+        """The entries that sparse features have, or ``None`` where, transformed, they are not mostly zeros.
+
+        In memory the same features are sparse or dense by the same rule, in whatever form they came
+        (:func:`~gcond.graph.features.compact`). Of features that are not, the first rows tell.
+        """
+        least = SPARSE_BELOW * self.shape[0] * self.shape[1]
+        if isinstance(self.arrays.x, StoredSparseRows) and self.transform.kind != "standardise":
+            entries = len(self.arrays.x.indices)
+            return entries if entries < least else None
+        entries = 0
+        for _, rows in self.raw_matrices(whole=True):
+            made = self.transform.apply(rows)
+            assert isinstance(made, Tensor)
+            entries += int(torch.count_nonzero(made))
+            if entries >= least:
+                return None
+        return entries
+
     @property
     def is_sparse(self) -> bool:
-        """Whether rows are mostly zeros, as they are stored and after the transform."""
-        return isinstance(self.arrays.x, StoredSparseRows) and self.transform.kind != "standardise"
+        """Whether rows are sparse matrices."""
+        return self.sparse_entries is not None
 
     @property
     def nbytes(self) -> int:
         """Bytes as the source graph in memory would hold them."""
-        x = self.arrays.x
-        if isinstance(x, StoredSparseRows) and self.is_sparse:
-            return 8 * len(x.indices) + 4 * (self.shape[0] + 1)
+        if self.sparse_entries is not None:
+            return 8 * self.sparse_entries + 4 * (self.shape[0] + 1)
         return 4 * self.shape[0] * self.shape[1]
 
     def matrices(self) -> Iterator[tuple[slice, Matrix]]:
         """All rows, transformed, a block at a time and in their own form."""
-        step = self._step()
+        step = self._step(whole=not self.is_sparse)
         for start in range(0, self.shape[0], step):
             stop = min(start + step, self.shape[0])
             yield slice(start, stop), self.block(start, stop)
 
     def block(self, start: int, stop: int) -> Matrix:
         """Rows ``start`` to ``stop``, transformed, in their own form: [b, d]."""
-        return self.transform.apply(self._raw(start, stop))
+        return self._in_form(self.transform.apply(self._raw(start, stop)))
 
-    def raw_matrices(self) -> Iterator[tuple[slice, Matrix]]:
-        """The same before the transform."""
-        step = self._step()
+    def _in_form(self, rows: Matrix) -> Matrix:
+        """Rows as all of them are held: sparse or dense."""
+        if not self.is_sparse:
+            return dense(rows)
+        if isinstance(rows, SparseMatrix):
+            return rows
+        import scipy.sparse
+
+        return SparseMatrix.from_scipy(scipy.sparse.csr_matrix(rows.numpy()))
+
+    def raw_matrices(self, *, whole: bool = False) -> Iterator[tuple[slice, Matrix]]:
+        """The same before the transform, as they are stored; with ``whole``, in blocks that may be made dense."""
+        step = self._step(whole=whole)
         for start in range(0, self.shape[0], step):
             stop = min(start + step, self.shape[0])
             yield slice(start, stop), self._raw(start, stop)
@@ -86,7 +116,7 @@ class StoredFeatures:
 
     def matrix(self, index: Tensor) -> Matrix:
         """The rows ``index`` (int64 [m]), transformed, in their own form."""
-        return self.transform.apply(self.raw_matrix(index))
+        return self._in_form(self.transform.apply(self.raw_matrix(index)))
 
     def raw_matrix(self, index: Tensor) -> Matrix:
         """The rows ``index`` (int64 [m]) as they are stored, read in order of the file."""
@@ -109,10 +139,11 @@ class StoredFeatures:
         """The rows ``index`` (int64 [m]), dense: float32 [m, d]."""
         return dense(self.matrix(index))
 
-    def _step(self) -> int:
-        """Rows of a block."""
+    def _step(self, *, whole: bool = False) -> int:
+        """Rows of a block; with ``whole``, of one in which sparse rows become dense."""
         x = self.arrays.x
-        entries = len(x.indices) / max(1, x.shape[0]) * 3 if isinstance(x, StoredSparseRows) else x.shape[1]
+        sparse = isinstance(x, StoredSparseRows) and not whole
+        entries = len(x.indices) / max(1, x.shape[0]) * 3 if sparse else x.shape[1]  # type: ignore[union-attr]
         return max(1, int(BLOCK_BYTES // (4 * max(1.0, entries))))
 
     def _raw(self, start: int, stop: int) -> Matrix:

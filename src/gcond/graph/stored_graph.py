@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,15 +21,16 @@ from gcond.errors import GcondError
 from gcond.graph.features import FeatureTransform
 from gcond.graph.labelled_view import LabelledView
 from gcond.graph.learning_setting import Setting
-from gcond.graph.node_ids import NodeIds
 from gcond.graph.source_graph import PARTS, Part, SourceGraph
 from gcond.graph.statistics import Statistics, density
-from gcond.graph.stored_arrays import TEST, TRAIN, VAL, StoredArrays, StoredSparseRows
+from gcond.graph.stored_arrays import TEST, TRAIN, VAL, StoredArrays
 from gcond.graph.stored_features import StoredFeatures
-from gcond.graph.stored_inputs import StoredInputs, Streaming
+from gcond.graph.stored_inputs import DERIVED, StoredInputs, Streaming
 from gcond.graph.streamed_operator import RowBlocks, read_piece
 from gcond.linalg.sparse import SparseMatrix
 from gcond.runtime.engines.engine import Engine
+from gcond.runtime.files import write_text
+from gcond.runtime.progress_tick import Tick, count
 from gcond.runtime.seeds import generator
 
 if TYPE_CHECKING:
@@ -52,10 +56,7 @@ class StoredGraph(SourceGraph):
         """The graph of ``arrays``, with its features as they are stored."""
         setting = setting or arrays.setting
         if setting != "transductive":
-            raise GcondError(
-                f"'{name}' does not fit into the memory that it may take, and streamed from its store it can only be "
-                "used transductively: use the setting transductive, or more memory"
-            )
+            raise arrays.too_large(f"the setting {setting}", ", or the setting transductive")
         split = np.asarray(arrays.split)
         train, val, test = (torch.from_numpy(split == code) for code in (TRAIN, VAL, TEST))
         return cls(
@@ -70,9 +71,11 @@ class StoredGraph(SourceGraph):
             setting=setting,
             directed=arrays.directed,
             class_names=arrays.class_names,
+            transform=arrays.transform or FeatureTransform(),
             notes=arrays.notes,
             listed_edges=arrays.listed_edges,
-            ids=NodeIds.mapped(arrays.ids.offsets, arrays.ids.bytes) if arrays.ids is not None else None,
+            ids=arrays.node_ids(),
+            feature_names=arrays.feature_names,
             streaming=streaming,
         )
 
@@ -98,7 +101,10 @@ class StoredGraph(SourceGraph):
 
     def with_streaming(self, streaming: Streaming) -> StoredGraph:
         """The same graph, worked on otherwise."""
-        return dataclasses.replace(self, streaming=streaming)
+        graph = dataclasses.replace(self, streaming=streaming)
+        if "sha256" in self.__dict__:  # it takes a look at every byte
+            graph.__dict__["sha256"] = self.sha256
+        return graph
 
     @cached_property
     def inputs(self) -> StoredInputs:
@@ -153,12 +159,28 @@ class StoredGraph(SourceGraph):
 
     @cached_property
     def sha256(self) -> str:
-        """The fingerprint that the same graph has in memory, read piece by piece."""
+        """The fingerprint that the same graph has in memory, read piece by piece and kept in the store."""
+        facts = [self.arrays.sha256, self.setting, self.transform.to_json()]
+        name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+        path = self.arrays.folder / DERIVED / f"sha256-{name}.txt"
+        with contextlib.suppress(OSError):
+            if re.fullmatch("[0-9a-f]{64}", known := path.read_text()):
+                return known
+        found = self._fingerprint()
+        with contextlib.suppress(OSError, GcondError):  # where nothing may be written it is made each time
+            path.parent.mkdir(exist_ok=True)
+            write_text(path, found)
+        return found
+
+    def _fingerprint(self) -> str:
         digest = hashlib.sha256(self.setting.encode())
+        done, tick = 0, self.streaming.tick
         for name, dtype, shape, pieces in sorted(self._pieces(), key=lambda each: each[0]):
             digest.update(f"{name} {dtype} {shape}".encode())
             for piece in pieces:
                 digest.update(np.ascontiguousarray(piece).data)
+                done += piece.nbytes
+                tick("fingerprint", done, self.nbytes, detail=count(done, self.nbytes, "bytes"))
         return digest.hexdigest()
 
     def _pieces(self) -> Iterator[tuple[str, str, tuple[int, ...], Iterator[np.ndarray]]]:
@@ -177,18 +199,34 @@ class StoredGraph(SourceGraph):
             for start, stop in _spans(entries)
         )
         yield "adjacency.values", "torch.float32", (entries,), weights
-        x = arrays.x
-        if not (isinstance(x, StoredSparseRows) and self.stored.is_sparse):
+        yield from self._feature_pieces()
+
+    def _feature_pieces(self) -> Iterator[tuple[str, str, tuple[int, ...], Iterator[np.ndarray]]]:
+        count, filled = self.num_nodes, self.stored.sparse_entries
+        if filled is None:
             rows = (rows.numpy() for _, rows in self.stored.matrices() if isinstance(rows, Tensor))
             yield "x", "torch.float32", self.stored.shape, rows
             return
-        filled = len(x.indices)
-        fits = np.int32 if max(filled, *x.shape) < 2**31 else np.int64
+        fits = np.int32 if max(filled, *self.stored.shape) < 2**31 else np.int64
         kind = f"torch.{np.dtype(fits)}"
-        yield "x.indptr", kind, (count + 1,), (read_piece(x.indptr, *at).astype(fits) for at in _spans(count + 1))
-        yield "x.indices", kind, (filled,), (read_piece(x.indices, *at).astype(fits) for at in _spans(filled))
-        values = (rows.values.numpy() for _, rows in self.stored.matrices() if isinstance(rows, SparseMatrix))
-        yield "x.values", "torch.float32", (filled,), values
+        yield "x.indptr", kind, (count + 1,), (piece.astype(fits) for piece in self._feature_starts())
+        indices = (rows.indices.numpy().astype(fits) for _, rows in self._sparse_features())
+        yield "x.indices", kind, (filled,), indices
+        yield "x.values", "torch.float32", (filled,), (rows.values.numpy() for _, rows in self._sparse_features())
+
+    def _feature_starts(self) -> Iterator[np.ndarray]:
+        """``indptr`` of sparse features, piece by piece."""
+        done = np.zeros(1, np.int64)
+        yield done
+        for _, rows in self._sparse_features():
+            ends = done[-1] + rows.indptr.numpy().astype(np.int64)[1:]
+            yield ends
+            done = ends
+
+    def _sparse_features(self) -> Iterator[tuple[slice, SparseMatrix]]:
+        for where, rows in self.stored.matrices():
+            assert isinstance(rows, SparseMatrix)
+            yield where, rows
 
     def training_graph(self) -> SourceGraph:
         return self
@@ -196,15 +234,20 @@ class StoredGraph(SourceGraph):
     def with_setting(self, setting: Setting) -> SourceGraph:
         if setting == self.setting:
             return self
-        raise GcondError(f"'{self.name}' is streamed from its store, and so it can only be used transductively")
+        raise self.arrays.too_large(f"the setting {setting}", f", or the setting {self.setting}")
 
     def to_pyg(self) -> Data:
-        raise GcondError(
-            f"'{self.name}' is streamed from its store, and a PyG Data is in memory: load it with more memory"
-        )
+        raise self.arrays.too_large("a PyG Data")
 
     def save(self, path: str | Path) -> None:
         raise GcondError(f"'{self.name}' is a packed store already: copy the folder '{self.arrays.folder}'")
+
+
+def watched(graph: SourceGraph, tick: Tick) -> SourceGraph:
+    """``graph``, of whose work ``tick`` hears where it is streamed."""
+    if not isinstance(graph, StoredGraph):
+        return graph
+    return graph.with_streaming(dataclasses.replace(graph.streaming, tick=tick))
 
 
 def _spans(count: int, step: int = 16_000_000) -> Iterator[tuple[int, int]]:

@@ -6,33 +6,40 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gcond.errors import GcondError
+from gcond.graph.column_tasks import ColumnTasks, work_on
 from gcond.graph.column_work import ColumnWork, Hops
-from gcond.graph.inputs import Chain, Form, Inputs
+from gcond.graph.inputs import MOST_OF_ALL, Chain, Form, Inputs
+from gcond.graph.kept_products import KeptProduct, Piece, writing
 from gcond.graph.stored_arrays import StoredArrays
 from gcond.graph.stored_features import StoredFeatures
+from gcond.graph.stored_neighbourhood import StoredNeighbourhood
 from gcond.graph.streamed_operator import RowBlocks, StreamedOperator
 from gcond.linalg.random_projection import folding
-from gcond.linalg.sparse import Adjacency, Matrix, SparseMatrix
+from gcond.linalg.sparse import Adjacency, Matrix, dense
 from gcond.linalg.tall import Columns, RowFile, Tall, row_blocks
-from gcond.runtime.engines.engine import Engine, Tell
-from gcond.runtime.memory import hand_back, held_bytes
-from gcond.runtime.progress_tick import Tick, ignore
-from gcond.runtime.scratch import ScratchFolder, locked
+from gcond.runtime.engines.engine import Engine
+from gcond.runtime.memory import held_bytes
+from gcond.runtime.progress_tick import Tick, count, ignore
+from gcond.runtime.scratch import ScratchFolder
 from gcond.runtime.threads import SPARSE, threads_for
 
 SLACK = 300 * 10**6
 """Bytes for what is not counted one by one: a block of the adjacency and of rows, and what products take beside."""
 VECTOR = 8
 """Columns in a group are a multiple of this: whole vectors of the product's kernel."""
+UNTURNED = 3
+"""Groups up to which each reads all features for its own columns: to turn them is to read, to write and to read."""
 DERIVED = "derived"
 """The folder in a store for what was computed from it."""
 
@@ -77,6 +84,10 @@ class StoredInputs(Inputs):
     def edge_entries(self) -> int:
         return len(self.arrays.indices)
 
+    @property
+    def may_hold(self) -> int:
+        return self.streaming.memory
+
     def _normalised(self, form: Form) -> Adjacency:
         return self.operator(form)  # type: ignore[return-value]
 
@@ -95,15 +106,20 @@ class StoredInputs(Inputs):
             return self.stored
         facts = [self.arrays.sha256, self.stored.transform.to_json(), form, hops]
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
-        path = self._derived / f"{form}-{hops}-{name}.npy"
-        with locked(path.with_suffix(".lock")):  # whoever else wants the same waits, and finds it
-            if not path.exists():
-                made = self._written(self.stored, Hops(hops), form, path.with_suffix(".part"))
-                made.path.rename(path)
-        try:
-            return RowFile.open(path)
-        except (OSError, ValueError):
-            raise GcondError(f"'{path}' is damaged: remove it, and it is made again") from None
+
+        def in_folder(folder: Path) -> KeptProduct:
+            return KeptProduct(folder / f"{form}-{hops}-{name}.npy", self.stored.shape, self.streaming.tick)
+
+        def write(path: Path) -> list[Piece]:
+            return self._written(self.stored, Hops(hops), form, path, hashed=True)[1]
+
+        # What is there is of use in a store that may not be written to, too.
+        kept = in_folder(self.arrays.folder / DERIVED).find() or in_folder(self._derived).make(write)
+        return self._heard(kept, f"rows after {hops} hop{'s' if hops > 1 else ''}")
+
+    def copied(self) -> RowFile:
+        """X itself by columns, in a file that is gone with these inputs."""
+        return self._written(self.stored, Hops(0), "gcn", self.scratch_path())[0]
 
     def spread(self, base: Tensor | Columns, work: ColumnWork, form: Form = "gcn") -> Tall:
         if isinstance(base, Tensor):
@@ -111,26 +127,37 @@ class StoredInputs(Inputs):
         if base is self.stored and isinstance(work, Hops):
             return self.kept(form, work.hops)
         if not work.keeps_rows:
-            return torch.cat(list(self._groups(base, work, form, None)), dim=1)
-        return self._written(base, work, form, self.scratch_path())
+            return torch.cat([made for _, made in self._groups(base, work, form, None)], dim=1)
+        return self._heard(self._written(base, work, form, self.scratch_path())[0], f"rows of {work}")
+
+    def _heard(self, file: RowFile, what: str) -> RowFile:
+        """The same file; whoever watches hears how much of it has been read."""
+        tick = self.streaming.tick
+        if tick is ignore:
+            return file
+        return replace(file, hear=lambda done, total: tick(what, done, total, detail=count(done, total, "rows")))
 
     def folded(self, stream: torch.Generator, *, labelled: int = 0) -> Tensor | Columns:
         signs = folding(self.stored.shape, stream, sparse=self.stored.is_sparse, labelled=labelled)
         if signs is None:
             return self.stored
-        folded = RowFile.create(self.scratch_path(), (self.num_nodes, signs.shape[1]))
-        self._check_disk(folded.nbytes)
-        for where, rows in self.stored.matrices():
-            folded.write_rows(where.start, rows @ signs)
+        self._check_disk(4 * self.num_nodes * signs.shape[1])
+        path = self.scratch_path()
+        with writing(path):
+            folded = RowFile.create(path, (self.num_nodes, signs.shape[1]))
+            for where, rows in self.stored.matrices():
+                folded.write_rows(where.start, rows @ signs)
         return folded
 
     def by_columns(self, tall: Tall) -> Tensor | Columns:
         if isinstance(tall, Tensor) or hasattr(tall, "columns"):
             return tall  # type: ignore[return-value]
-        file = RowFile.create(self.scratch_path(), tall.shape)
-        self._check_disk(file.nbytes)
-        for where, rows in row_blocks(tall):
-            file.write_rows(where.start, rows)
+        self._check_disk(4 * tall.shape[0] * tall.shape[1])
+        path = self.scratch_path()
+        with writing(path):
+            file = RowFile.create(path, tall.shape)
+            for where, rows in row_blocks(tall):
+                file.write_rows(where.start, rows)
         return file
 
     def around(self, nodes: Tensor, reach: int, precomputed: int = 0) -> tuple[Inputs, Tensor]:
@@ -139,6 +166,8 @@ class StoredInputs(Inputs):
         if self._around is None or self._around[0] != key:  # probes ask for the same again and again
             # Sparse features are propagated with the rows that are read, as they would fill in; dense ones are kept.
             rows = self.within(nodes, reach if self.stored.is_sparse else reach - precomputed)
+            if len(rows) > MOST_OF_ALL * self.num_nodes:  # as in memory, so that the same is drawn at random
+                rows = torch.arange(self.num_nodes)
             self.check_room(len(rows))
             self._around = key, StoredNeighbourhood(self, rows), rows
         return self._around[1], self._around[2]
@@ -170,14 +199,14 @@ class StoredInputs(Inputs):
         """Columns that ``work`` may take at a time within the memory."""
         column = 4 * self.num_nodes * work.held
         room = self.streaming.memory - held_bytes() - SLACK - 12 * self.num_nodes
-        width = room // column
+        width = int(room // column)
         if width < 1:
             least = ceil((self.streaming.memory - room + column) / 10**6)
             raise GcondError(
                 f"a memory limit of {self.streaming.memory / 10**6:.0f} MB is too small for {self.num_nodes} nodes: "
                 f"one column at a time takes {least} MB: use memory_limit='{least}MB' or more"
             )
-        return int(width)
+        return width - width % VECTOR if width > VECTOR else width
 
     @cached_property
     def _derived(self) -> Path:
@@ -200,40 +229,88 @@ class StoredInputs(Inputs):
         self._scratched += 1
         return self._scratch.path / f"{self._scratched}.npy"
 
-    def _written(self, base: Columns, work: ColumnWork, form: Form, path: Path) -> RowFile:
+    def _written(
+        self, base: Columns, work: ColumnWork, form: Form, path: Path, *, hashed: bool = False
+    ) -> tuple[RowFile, list[Piece]]:
+        """A file of what ``work`` makes, and with ``hashed`` the sha256 of each group of its columns."""
         self._check_disk(4 * self.num_nodes * base.shape[1])
-        file = RowFile.create(path, (self.num_nodes, base.shape[1]))
-        try:
-            for _ in self._groups(base, work, form, file):
-                pass
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
-        return file
+        with writing(path):
+            file = RowFile.create(path, (self.num_nodes, base.shape[1]))
+            try:
+                with self._turned(base, work, file) as columns:
+                    groups = self._groups(columns, work, form, file, hashed=hashed)
+                    pieces = [(*job, made) for job, made in groups]
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+        return file, pieces
 
-    def _groups(self, base: Columns, work: ColumnWork, form: Form, into: RowFile | None) -> Iterator[Tensor]:
-        """Work on all columns, group by group: the results in order, or written ``into`` a file."""
-        columns = base.shape[1]
-        width = min(self.width(work), columns)
-        even = ceil(columns / ceil(columns / width))
-        width = min(width, VECTOR * ceil(even / VECTOR))
-        jobs = [(start, min(start + width, columns)) for start in range(0, columns, width)]
-        shared = _Shared(base, work, form, self.arrays, into)
-        engine, tick, what = self.streaming.engine, self.streaming.tick, f"{work} of the graph"
-        tick(what, 0, len(jobs))
-        if engine is None:
-            with threads_for(SPARSE * (len(self.arrays.indices) + self.num_nodes) * width):
-                for done, job in enumerate(jobs, 1):
-                    yield _work_on(shared, job, lambda fraction: None, self.operator(form))
-                    tick(what, done, len(jobs))
+    @contextmanager
+    def _turned(self, base: Columns, work: ColumnWork, result: RowFile) -> Iterator[Columns]:
+        """``base``, or where each of many groups would read all rows for its few columns, a file of its columns.
+
+        They are turned in the file that will hold the ``result``: the columns of a group are read from where what
+        comes of them is written. An engine may do a task twice, so there the file that tasks read is another.
+        """
+        if base is not self.stored or ceil(base.shape[1] / self._width(base, work)) <= UNTURNED:
+            yield base
             return
-        results: dict[tuple[int, int], Tensor] = {}
-        for done, outcome in enumerate(engine.map(_work_on, shared, jobs), 1):
+        file = result
+        if self.streaming.engine is not None:
+            self._check_disk(2 * result.nbytes)
+            file = RowFile.create(self.scratch_path(), result.shape)
+        for where, rows in self.stored.matrices():
+            file.write_rows(where.start, dense(rows))
+            told = count(where.stop, self.num_nodes, "rows")
+            self.streaming.tick("turning features", where.stop, self.num_nodes, detail=told)
+        yield file
+        if file is not result:
+            file.path.unlink()
+
+    def _groups(
+        self, base: Columns, work: ColumnWork, form: Form, into: RowFile | None, *, hashed: bool = False
+    ) -> Iterator[tuple[tuple[int, int], Any]]:
+        """Work on all columns, group by group, in order: which, and what comes of them, or the sha256 of what was
+        written ``into`` a file.
+        """
+        columns, width = base.shape[1], self._width(base, work)
+        jobs = [(start, min(start + width, columns)) for start in range(0, columns, width)]
+        shared = ColumnTasks(base, work, form, self.arrays, into, hashed)
+        engine, tick, what = self.streaming.engine, self.streaming.tick, f"{work} of the graph"
+        if engine is None:
+            total, done = len(self.arrays.indices) * work.products * len(jobs), 0
+
+            def hear(entries: int) -> None:
+                nonlocal done
+                done += entries
+                tick(what, done, total, detail=count(done, total, "entries"))
+
+            operator = replace(self.operator(form), hear=hear)
+            with threads_for(SPARSE * (len(self.arrays.indices) + self.num_nodes) * width):
+                yield from ((job, work_on(shared, job, lambda fraction: None, operator)) for job in jobs)
+            return
+        tick(what, 0, len(jobs))
+        results: dict[tuple[int, int], Any] = {}
+        for done, outcome in enumerate(engine.map(work_on, shared, jobs), 1):
             if outcome.result is None:
                 raise GcondError(f"columns {outcome.job[0]} to {outcome.job[1]} failed: {outcome.error}")
             results[outcome.job] = outcome.result
             tick(what, done, len(jobs))
-        yield from (results[job] for job in jobs)
+        yield from ((job, results[job]) for job in jobs)
+
+    def _width(self, base: Columns, work: ColumnWork) -> int:
+        """Columns of a group: as many as fit, or as make groups of about the same size.
+
+        An engine gets a group for each of its workers at least, and where it does not say how many there are, the
+        smallest that are worth a task.
+        """
+        columns = base.shape[1]
+        width = min(self.width(work), columns)
+        if (engine := self.streaming.engine) is not None:
+            share = ceil(columns / engine.workers) if engine.workers else VECTOR
+            width = min(width, VECTOR * ceil(share / VECTOR))
+        even = ceil(columns / ceil(columns / width))
+        return min(width, VECTOR * ceil(even / VECTOR))
 
     def _check_disk(self, size: int) -> None:
         free = shutil.disk_usage(self._derived).free
@@ -247,53 +324,3 @@ class StoredInputs(Inputs):
         if torch.device(device).type != "cpu":
             raise GcondError("a graph that is streamed from its store is computed on the CPU: use device='cpu'")
         return self
-
-
-@dataclass(frozen=True, eq=False)
-class _Shared:
-    """What all groups of columns need."""
-
-    base: Columns
-    work: ColumnWork
-    form: Form
-    arrays: StoredArrays
-    into: RowFile | None
-
-
-def _work_on(shared: _Shared, job: tuple[int, int], tell: Tell, operator: StreamedOperator | None = None) -> Tensor:
-    """Do one group of columns; it is written to where it belongs, or it is the result."""
-    hand_back()
-    operator = operator or StreamedOperator.of(RowBlocks(shared.arrays), shared.form)
-    made = shared.work(operator, shared.base.columns(*job))
-    if shared.into is None:
-        return made
-    shared.into.write_columns(job[0], made)
-    return torch.empty(0)
-
-
-class StoredNeighbourhood(Inputs):
-    """Some ``rows`` of a stored graph in memory, with the weights that normalising the whole graph gave them.
-
-    As :class:`~gcond.graph.neighbourhood.Neighbourhood`: exact for the nodes that the rows were taken around.
-    """
-
-    def __init__(self, whole: StoredInputs, rows: Tensor) -> None:
-        super().__init__(whole.stored.matrix(rows), _within_rows(RowBlocks(whole.arrays).chosen(rows), rows))
-        self._whole = whole
-        self._rows = rows
-
-    def _normalised(self, form: Form) -> Adjacency:
-        return _within_rows(self._whole.operator(form).rows(self._rows), self._rows)
-
-    def _propagate(self, form: Form, hops: int) -> Matrix | Chain:
-        if isinstance(self.x, SparseMatrix) or hops == 0:
-            return super()._propagate(form, hops)
-        return self._whole.kept(form, hops)[self._rows]
-
-    def _move(self, device: torch.device) -> Inputs:
-        raise GcondError("a graph that is streamed from its store is computed on the CPU: use device='cpu'")
-
-
-def _within_rows(matrix: SparseMatrix, rows: Tensor) -> SparseMatrix:
-    """[m, N] cut to the columns ``rows``: [m, m]."""
-    return SparseMatrix.from_scipy(matrix.to_scipy()[:, rows.numpy()])

@@ -53,5 +53,5 @@ def any_negative(features: StoredFeatures) -> bool:
 
 def _doubles(features: StoredFeatures, train: Tensor) -> Iterator[Tensor]:
     """Training rows, block by block: float64 [b, d]."""
-    for where, rows in features.raw_matrices():
+    for where, rows in features.raw_matrices(whole=True):
         yield dense(take_rows(rows, train[where].nonzero().squeeze(1))).double()

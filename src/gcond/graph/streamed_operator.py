@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,13 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.errors import GcondError
 from gcond.graph.inputs import Form
 from gcond.graph.stored_arrays import StoredArrays
-from gcond.linalg.sparse import SparseMatrix, multiply
+from gcond.linalg.sparse import SparseMatrix, multiply_narrow
+from gcond.runtime.memory import hand_back
 
 BLOCK_ENTRIES = 8_000_000
-"""Entries of the adjacency that are held at a time: 64 MB with their weights."""
+"""Entries of the adjacency that are held at a time, at most: 64 MB with their weights."""
+BLOCK_ROWS = 200_000
+"""Rows of it, at most: their product with 64 columns takes 51 MB, and MKL has it twice."""
 
 
 def read_piece(array: np.ndarray, start: int, stop: int) -> np.ndarray:
@@ -50,7 +52,7 @@ class RowBlocks:
         starts = [0]
         while starts[-1] < count:
             end = int(np.searchsorted(indptr, int(indptr[starts[-1]]) + BLOCK_ENTRIES, side="right")) - 1
-            starts.append(min(count, max(end, starts[-1] + 1)))
+            starts.append(min(count, starts[-1] + BLOCK_ROWS, max(end, starts[-1] + 1)))
         return starts
 
     def __len__(self) -> int:
@@ -111,6 +113,8 @@ class StreamedOperator:
     """float32 [N]."""
     right: Tensor
     loop: Tensor | None
+    hear: Callable[[int], None] = lambda entries: None
+    """Called with the entries that were multiplied, after each block."""
 
     @classmethod
     def of(cls, blocks: RowBlocks, form: Form) -> StreamedOperator:
@@ -132,25 +136,29 @@ class StreamedOperator:
     def __matmul__(self, dense: Tensor) -> Tensor:
         return self.consume(dense.clone())
 
-    def consume(self, dense: Tensor) -> Tensor:
-        """``S @ dense`` where ``dense`` is not needed any more: it is overwritten, so that two of its size are held."""
-        product = torch.empty_like(dense)
+    def consume(self, dense: Tensor, into: Tensor | None = None) -> Tensor:
+        """``S @ dense`` where ``dense`` is not needed any more: it is overwritten, so that two of its size are held.
+
+        The product is put ``into`` a tensor that is at hand, as the one before last of several hops.
+        """
+        product = torch.empty_like(dense) if into is None else into
         if self.loop is not None:
             torch.mul(dense, self.loop[:, None], out=product)
         else:
             product.zero_()
         dense.mul_(self.right[:, None])
         for where, rows in self.blocks:
-            product[where].addcmul_(multiply(rows.csr, dense), self.left[where, None])
+            product[where].addcmul_(multiply_narrow(rows.csr, dense), self.left[where, None])
+            self.hear(rows.nnz)
+            hand_back()  # blocks have several sizes, and what they leave free would add up
         return product
 
     @property
     def T(self) -> StreamedOperator:  # noqa: N802 (the name every matrix library uses)
         """The transpose, of a graph without directions."""
         if not self.blocks.symmetric:
-            raise GcondError(
-                f"'{self.blocks.arrays.name}' has one-way edges and so many features that it would have to be in "
-                "memory: give it more, or pack it without directions"
+            raise self.blocks.arrays.too_large(
+                "the ridge on so many features and one-way edges", ", or pack it without directions"
             )
         return StreamedOperator(self.blocks, self.right, self.left, self.loop)
 

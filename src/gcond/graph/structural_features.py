@@ -96,7 +96,9 @@ def position_columns(adjacency: SparseMatrix) -> Tensor:
 
     By subspace iteration from a fixed start; the largest entry of every eigenvector is positive.
     """
-    undirected = adjacency if adjacency.symmetric else SparseMatrix.from_scipy(_pattern(adjacency), symmetric=True)
+    undirected = adjacency
+    if not adjacency.symmetric:
+        undirected = SparseMatrix.from_scipy(_pattern(adjacency).astype(np.float32), symmetric=True)
     operator = gcn_normalise(undirected)
     n = adjacency.shape[0]
     basis = torch.empty(n, min(POSITIONS, n)).normal_(generator=generator(0, "structural positions"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
@@ -12,6 +12,7 @@ from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
 from gcond.jobs.condensation import Condensation, Making, condense
+from gcond.jobs.observed_training import Grounds, ObservedBatch, ObservedTraining, observe
 from gcond.jobs.training_job import (
     Batch,
     Length,
@@ -23,7 +24,7 @@ from gcond.jobs.training_job import (
     time_together,
     train,
 )
-from gcond.results import Failure, RunFolder, Timing, Trial
+from gcond.results import Failure, Observation, RunFolder, Timing, Trial
 from gcond.runtime.engines import Engine, Work
 from gcond.runtime.files import make_folder
 from gcond.runtime.progress_tick import Tick, ignore
@@ -133,6 +134,32 @@ class Runner:
         missing = list(batches([run for run in runs.values() if self._find(run) is None], self.source))
         self._work_off("training", train, self._testing, missing, total=len(runs), is_done=is_done, keep=keep)
         return [[trial for run in own if (trial := self._find(run)) is not None] for own in each]
+
+    def observe(self, jobs: Sequence[ObservedTraining], graphs: Mapping[str, SourceGraph]) -> list[list[Observation]]:
+        """The observations of each job, by seed, but for those that failed; ``graphs`` are those that jobs name."""
+        log = self.folder.observations
+        log.refresh()
+        each = [ObservedBatch(job, job.key(graphs)) for job in jobs]
+        wanted = {name: (batch.key, seed) for batch in each for name, seed in batch.seeds.items()}
+
+        def is_done(name: str) -> bool:
+            log.refresh()
+            return log.find(*wanted[name]) is not None
+
+        def keep(_: ObservedBatch, results: Sequence[Observation | Failure]) -> None:
+            for result in results:
+                if isinstance(result, Observation):
+                    log.add(result)
+                else:
+                    self.failures.append(result)
+
+        left = {batch.key: [name for name in batch.names if not is_done(name)] for batch in each}
+        missing = [batch.only(left[batch.key]) for batch in each if left[batch.key]]
+        shared = Grounds(dict(graphs), self._testing.device, self._testing.threads)
+        self._work_off("training", observe, shared, missing, total=len(wanted), is_done=is_done, keep=keep)
+        return [
+            [row for seed in batch.seeds.values() if (row := log.find(batch.key, seed)) is not None] for batch in each
+        ]
 
     def cpu_seconds(self, jobs: Sequence[TrainingJob]) -> list[float | None]:
         """CPU seconds of one training of each job; ``None`` where it is not known.

@@ -41,6 +41,11 @@ class Pattern:
         transposed.__dict__["order"] = torch.argsort(self.order)
         return transposed
 
+    @cached_property
+    def diagonal(self) -> Tensor:
+        """bool [E]: which entries are on the diagonal."""
+        return self.target == self.source
+
     def weigh(self, values: Tensor, dense: Tensor) -> Tensor:
         """``Σ_e values[e] · dense[source_e]`` into ``target_e``: [H, E] and [H, n, k] to [H, n, k]."""
         product: Tensor = _Weigh.apply(values, dense, self)  # type: ignore[no-untyped-call]
@@ -73,10 +78,11 @@ class _Weigh(_EdgeProduct):
         return torch.stack([multiply(pattern.csr(v), d) for v, d in zip(values, dense, strict=True)])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         values, dense = ctx.saved_tensors
-        pattern = ctx.pattern
-        return pattern.compare(grad, dense), pattern.T.weigh(values.index_select(-1, pattern.order), grad), None
+        pattern, (for_values, for_dense, _) = ctx.pattern, ctx.needs_input_grad
+        to_values = pattern.compare(grad, dense) if for_values else None
+        return to_values, pattern.T.weigh(values.index_select(-1, pattern.order), grad) if for_dense else None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, values: Tensor, dense: Tensor, pattern: Pattern) -> tuple[Tensor, int]:
@@ -91,10 +97,11 @@ class _Compare(_EdgeProduct):
         return torch.stack([torch.sparse.sampled_addmm(blank, a, b.mT, beta=0.0).values() for a, b in pairs])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         left, right = ctx.saved_tensors
-        pattern = ctx.pattern
-        return pattern.weigh(grad, right), pattern.T.weigh(grad.index_select(-1, pattern.order), left), None
+        pattern, (for_left, for_right, _) = ctx.pattern, ctx.needs_input_grad
+        to_left = pattern.weigh(grad, right) if for_left else None
+        return to_left, pattern.T.weigh(grad.index_select(-1, pattern.order), left) if for_right else None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, left: Tensor, right: Tensor, pattern: Pattern) -> tuple[Tensor, int]:

@@ -50,8 +50,10 @@ class EqualGroups:
 
 
 @torch.no_grad()
-def equal_groups(points: Tensor, count: int, stream: Generator) -> EqualGroups:
+def equal_groups(points: Tensor, count: int, stream: Generator, weights: Tensor | None = None) -> EqualGroups:
     """``points`` [m, d] in ``count`` groups, at most m, of sizes that are equal up to one.
+
+    With ``weights`` [m], above 0, it is the groups' weights that are equal, as far as whole points allow.
 
     A set is cut in two across the direction in which it is spread most, and so on, each part in proportion to the
     groups that it will hold (principal direction divisive partitioning, Boley 1998, with equal parts).
@@ -68,21 +70,32 @@ def equal_groups(points: Tensor, count: int, stream: Generator) -> EqualGroups:
             group[members] = first
             continue
         half = parts // 2
-        middle, direction, along = _spread_most(points[members], stream)
+        own = None if weights is None else weights[members]
+        middle, direction, along = _spread_most(points[members], stream, own)
         order = along.argsort(stable=True)
-        at = min(max(round(len(members) * half / parts), half), len(members) - (parts - half))
+        at = min(max(_place(order, half / parts, own), half), len(members) - (parts - half))
         cuts[first, parts] = Cut(middle, direction, float(along[order[at - 1]] + along[order[at]]) / 2)
         waiting += [(members[order[:at]], first, half), (members[order[at:]], first + half, parts - half)]
     return EqualGroups(group, count, cuts)
 
 
-def _spread_most(points: Tensor, stream: Generator) -> tuple[Tensor, Tensor, Tensor]:
+def _place(order: Tensor, share: float, weights: Tensor | None) -> int:
+    """How many of the points in ``order`` have that share of them all, or of their weights, about."""
+    if weights is None:
+        return round(len(order) * share)
+    reached = weights[order].double().cumsum(0)
+    return int((reached - reached[-1] * share).abs().argmin()) + 1
+
+
+def _spread_most(points: Tensor, stream: Generator, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """The mean [d] of ``points``, the direction [d] of their largest spread, about, and where they lie along it [m]."""
-    middle = points.mean(0)
+    heavy = None if weights is None else (weights / weights.mean())[:, None]
+    middle = points.mean(0) if heavy is None else (heavy * points).mean(0)
     centred = points - middle
+    weighed = centred if heavy is None else heavy * centred
     along = torch.randn(len(points), generator=stream).to(points)
     for _ in range(ITERATIONS):
-        direction = centred.T @ along
+        direction = weighed.T @ along
         along = centred @ direction
         length = along.norm().clamp(min=1e-30)
         along = along / length

@@ -3,7 +3,8 @@
 An *adjacency* is one of three things, and every function here takes all of them:
 
 - a dense tensor ``[n, n]`` (a learned A', differentiable),
-- a :class:`SparseMatrix` (a real graph),
+- a :class:`SparseMatrix` (a real graph, or an A' that is learned on some pairs of nodes alone,
+  :class:`gcond.linalg.learned_matrix.LearnedMatrix`),
 - an :class:`Identity` (no structure: A' = I).
 
 Row ``i``, column ``j`` holds the weight of the edge from ``j`` to ``i``, so that ``A @ X`` gathers messages.
@@ -31,8 +32,13 @@ class SparseMatrix:
     """
 
     def __init__(self, csr: Tensor, *, symmetric: bool = False) -> None:
-        self.csr = csr
+        self._csr = csr
         self.symmetric = symmetric
+
+    @property
+    def csr(self) -> Tensor:
+        """The matrix as PyTorch holds it."""
+        return self._csr
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For other processes: the arrays alone, without what was computed from them."""
@@ -60,6 +66,15 @@ class SparseMatrix:
             csr.sum_duplicates()
         indptr, indices, values = (torch.from_numpy(part) for part in (csr.indptr, csr.indices, csr.data))
         return cls.from_parts(indptr, indices, values, csr.shape, symmetric=symmetric)
+
+    @classmethod
+    def from_edges(cls, edge_index: Tensor, weight: Tensor, nodes: int) -> SparseMatrix:
+        """The n × n matrix of edges [2, E], columns (sources) above rows (targets), none of them twice."""
+        import scipy.sparse
+
+        source, target = edge_index.cpu().numpy()
+        matrix = scipy.sparse.csr_matrix((weight.cpu().numpy(), (target, source)), shape=(nodes, nodes))
+        return cls.from_scipy(matrix).to(weight.device)
 
     def to_scipy(self) -> scipy.sparse.csr_matrix:
         """The same numbers as a SciPy CSR matrix (on the CPU the memory is shared)."""
@@ -122,6 +137,25 @@ class SparseMatrix:
     def with_values(self, values: Tensor, *, symmetric: bool) -> SparseMatrix:
         """The same pattern with other numbers."""
         return SparseMatrix.from_parts(self.indptr, self.indices, values, self.shape, symmetric=symmetric)
+
+    def with_loops(self) -> SparseMatrix:
+        """``M + I``."""
+        import scipy.sparse
+
+        matrix = self.to_scipy()
+        loops = scipy.sparse.identity(matrix.shape[0], dtype=matrix.dtype, format="csr")
+        return SparseMatrix.from_scipy(matrix + loops, symmetric=self.symmetric).to(self.device)
+
+    def scaled_on_both_sides(self, scale: Tensor) -> SparseMatrix:
+        """``diag(scale) M diag(scale)``."""
+        # In place and by int32 index: on a large graph the temporaries of this line are what peaks.
+        values = torch.repeat_interleave(scale, self.indptr.diff(), output_size=self.nnz)
+        values.mul_(self.values).mul_(scale.index_select(0, self.indices))
+        return self.with_values(values, symmetric=self.symmetric)
+
+    def detach(self) -> SparseMatrix:
+        """The same numbers, without the way back to what they were made from, if there is one."""
+        return self
 
     def rows(self, index: Tensor) -> SparseMatrix:
         """The rows ``index``, in that order."""
@@ -192,6 +226,20 @@ def multiply(csr: Tensor, dense: Tensor) -> Tensor:
     return csr @ dense
 
 
+NARROW = 64
+"""Columns up to which MKL multiplies quicker than torch's own kernel: a quarter of the time at 8, two thirds at 32."""
+
+
+def multiply_narrow(csr: Tensor, dense: Tensor) -> Tensor:
+    """The same product of a few columns, as they are of a graph that is streamed; benchmarks/propagation.py has both.
+
+    Torch's own kernel takes about 30 ns an entry however few the columns are.
+    """
+    if csr.device.type == "cpu" and dense.shape[1] <= NARROW and torch.backends.mkl.is_available():
+        return csr @ dense
+    return multiply(csr, dense)
+
+
 @dataclass(frozen=True)
 class Identity:
     """``scale · I`` of any size; what training uses where a condensed graph has no structure."""
@@ -218,9 +266,29 @@ def take_rows(x: Matrix, index: Tensor) -> Matrix:
     return x.rows(index) if isinstance(x, SparseMatrix) else x[index]
 
 
+def take_columns(x: Matrix, index: Tensor) -> Matrix:
+    """The columns ``index`` of a dense or sparse matrix, in its own form."""
+    if not isinstance(x, SparseMatrix):
+        return x[:, index]
+    taken = x.to_scipy()[:, index.cpu().numpy()].tocsr()
+    taken.sort_indices()
+    return SparseMatrix.from_scipy(taken).to(x.device)
+
+
 def dense(x: Matrix) -> Tensor:
     """``x`` as a plain tensor."""
     return x.to_dense() if isinstance(x, SparseMatrix) else x
+
+
+def edge_list(adjacency: Adjacency) -> tuple[Tensor, Tensor]:
+    """The entries that are not 0: sources above targets, int64 [2, E], by target, and weights [E]; none of I."""
+    if isinstance(adjacency, Identity):
+        return torch.empty(2, 0, dtype=torch.long), torch.empty(0)
+    if isinstance(adjacency, Tensor):
+        target, source = adjacency.nonzero(as_tuple=True)
+        return torch.stack([source, target]), adjacency[target, source]
+    present = adjacency.values != 0
+    return adjacency.edge_index[:, present], adjacency.values[present]
 
 
 def transposed(adjacency: Adjacency) -> Adjacency:
@@ -234,11 +302,7 @@ def add_self_loops(adjacency: Adjacency) -> Adjacency:
         return adjacency
     if isinstance(adjacency, Tensor):
         return adjacency + torch.eye(len(adjacency), dtype=adjacency.dtype, device=adjacency.device)
-    import scipy.sparse
-
-    matrix = adjacency.to_scipy()
-    with_loops = matrix + scipy.sparse.identity(matrix.shape[0], dtype=matrix.dtype, format="csr")
-    return SparseMatrix.from_scipy(with_loops, symmetric=adjacency.symmetric).to(adjacency.device)
+    return adjacency.with_loops()
 
 
 def gcn_normalise(adjacency: Adjacency) -> Adjacency:
@@ -290,8 +354,4 @@ def _power(degree: Tensor, exponent: float) -> Tensor:
 
 
 def _scale_both_sides(matrix: SparseMatrix) -> SparseMatrix:
-    scale = _power(matrix.row_sums(), -0.5)
-    # In place and by int32 index: on a large graph the temporaries of this line are what peaks.
-    values = torch.repeat_interleave(scale, matrix.indptr.diff(), output_size=matrix.nnz)
-    values.mul_(matrix.values).mul_(scale.index_select(0, matrix.indices))
-    return matrix.with_values(values, symmetric=matrix.symmetric)
+    return matrix.scaled_on_both_sides(_power(matrix.row_sums(), -0.5))

@@ -8,7 +8,7 @@ a product with the graph. A plain tensor is the case of one block, so that the s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -16,6 +16,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from gcond.runtime.memory import hand_back
 
 BLOCK_BYTES = 64 * 2**20
 """Of a block of rows, about: long enough for a disk, short beside everything else."""
@@ -35,6 +37,12 @@ class RowFile:
     shape: tuple[int, int]
     offset: int
     """Where the numbers begin."""
+    hear: Callable[[int, int], None] = field(default=lambda done, total: None, compare=False)
+    """Called with the rows that were read, and how many there are."""
+
+    def __reduce__(self) -> tuple[type[RowFile], tuple[Path, tuple[int, int], int]]:
+        """For other processes: whoever hears of it is here."""
+        return RowFile, (self.path, self.shape, self.offset)
 
     @classmethod
     def open(cls, path: Path) -> RowFile:
@@ -64,7 +72,9 @@ class RowFile:
 
     def rows(self, start: int, stop: int) -> Tensor:
         """Rows ``start`` to ``stop``: float32 [b, w]."""
-        return self._piece(start, stop, 0, self.shape[1]).T.contiguous()
+        found = self._piece(start, stop, 0, self.shape[1]).T.contiguous()
+        self.hear(stop, self.shape[0])
+        return found
 
     def columns(self, start: int, stop: int) -> Tensor:
         """Columns ``start`` to ``stop``: float32 [N, k], row after row."""
@@ -86,14 +96,18 @@ class RowFile:
                 found[:, column] = torch.from_numpy(places[rows, column])
             else:
                 found[:, column] = self._piece(0, self.shape[0], column, column + 1)[0][index]
+                self.hear(self.shape[0] * (column + 1) // self.shape[1], self.shape[0])
         return found
 
-    def write_columns(self, start: int, columns: Tensor) -> None:
-        """Fill the columns from ``start`` on with ``columns`` [N, k]."""
+    def write_columns(self, start: int, columns: Tensor, hear: Callable[[memoryview], None] | None = None) -> None:
+        """Fill the columns from ``start`` on with ``columns`` [N, k]; ``hear`` gets the bytes, in their order."""
         with open(self.path, "r+b") as file:
             file.seek(self.offset + 4 * self.shape[0] * start)
             for column in columns.unbind(1):
-                file.write(column.contiguous().numpy().data)
+                content = column.contiguous().numpy().data
+                file.write(content)
+                if hear is not None:
+                    hear(content)
 
     def write_rows(self, start: int, rows: Tensor) -> None:
         """Fill the rows from ``start`` on with ``rows`` [b, w]."""
@@ -162,6 +176,11 @@ class MappedRows:
     def shape(self) -> tuple[int, int]:
         return (self.base.shape[0], self.width)
 
+    @property
+    def widest(self) -> int:
+        """Of the rows on the way, the most numbers in one."""
+        return max(self.width, _widest(self.base))
+
     def rows(self, start: int, stop: int) -> Tensor:
         base = self.base[start:stop] if isinstance(self.base, Tensor) else self.base.rows(start, stop)
         return self.function(base, torch.arange(start, stop))
@@ -197,11 +216,17 @@ def row_blocks(tall: Tall) -> Iterator[tuple[slice, Tensor]]:
     if isinstance(tall, Tensor):
         yield slice(0, len(tall)), tall
         return
-    count, width = tall.shape
-    step = max(1, BLOCK_BYTES // (4 * max(1, width)))
+    count = tall.shape[0]
+    step = max(1, BLOCK_BYTES // (4 * max(1, _widest(tall))))
     for start in range(0, count, step):
         stop = min(start + step, count)
+        hand_back()  # what was freed before; blocks of several sizes leave holes that would add up
         yield slice(start, stop), tall.rows(start, stop)
+
+
+def _widest(tall: Tall) -> int:
+    """The numbers in a row, or in the one that it is made from where that has more."""
+    return tall.widest if isinstance(tall, MappedRows) else tall.shape[1]
 
 
 def map_rows(tall: Tall, width: int, function: Callable[[Tensor, Tensor], Tensor]) -> Tall:

@@ -53,7 +53,7 @@ def check_memory(
     features = train.num_features
     needed = NUMBER * (COPIES_OF_FEATURES * nodes + 2 * len(task.train.nodes)) * features
     if (blocks := structure.block_bytes(nodes)) is not None:
-        needed += NUMBER * COPIES_OF_ADJACENCY * nodes * nodes + blocks
+        needed += NUMBER * COPIES_OF_ADJACENCY * structure.entries(nodes) + blocks
     needed += gradient_bytes(model, features, task.num_classes)
     needed += propagated_bytes(train, {*hops, probe_hops if val is train else 0})
     needed += propagated_bytes(val, {probe_hops}) if val is not train else 0

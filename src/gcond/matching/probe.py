@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from gcond.config.metric import Metric
 from gcond.errors import DivergedError, GcondError
@@ -19,6 +20,7 @@ from gcond.runtime.seeds import generator
 from gcond.runtime.threads import SPARSE
 from gcond.training import Recipe, fit
 from gcond.training.progress import longest
+from gcond.training.side_by_side_perceptrons import best_validation
 
 MOST_LOOKING = 1e11
 """Multiply-adds that one probe may spend on looking at the validation nodes through the graph, about five seconds of
@@ -63,8 +65,11 @@ class Probe:
     recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03, patience=0)
     runs: ClassVar[int] = 2
     hops: ClassVar[int] = 2
-    row_model: ClassVar[Model] = MLP(layers=2, hidden=64)
-    row_recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03, patience=0, validate_every=6)
+    row_model: ClassVar[MLP] = MLP(layers=2, hidden=64)
+    row_recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03, patience=0, validate_every=20)
+    """Fewer looks than a GCN's: on seven condensed graphs of `synthetic:arxiv`, from 47 to 86 %, six looks and twenty
+    gave the same order, that of GCNs on the whole graph, and at most 0.2 points of difference; half as many epochs gave
+    another order."""
 
     def accuracy(self, condensed: LabelledView) -> float:
         """Mean validation accuracy over the runs: the same seeds at every probe, so that probes compare.
@@ -73,17 +78,19 @@ class Probe:
         """
         if len(self.val.nodes) == 0:
             raise GcondError("there is no validation node to probe on: give some, or turn probes off by probe_every=0")
-        model, recipe, val = self.model, self.recipe, self.val
-        if self.without_graph:
-            model, recipe, val = self.row_model, self.row_recipe, self.rows
-            condensed = propagated_rows(condensed, self.hops)
+        recipe = replace(self.row_recipe if self.without_graph else self.recipe, metric=self.metric)
         seeds = range(self.seed, self.seed + self.runs)
         try:
-            recipe = replace(recipe, metric=self.metric)
-            found = fit(model, condensed, val, classes=self.classes, seeds=list(seeds), recipe=recipe)
+            if self.without_graph:
+                train, val = (_rows_and_labels(view) for view in (propagated_rows(condensed, self.hops), self.rows))
+                found = best_validation(self.row_model, train, val, classes=self.classes, seeds=seeds, recipe=recipe)
+            else:
+                found = fit(
+                    self.model, condensed, self.val, classes=self.classes, seeds=seeds, recipe=recipe
+                ).val_accuracy
         except DivergedError:
             return 0.0
-        return float(found.val_accuracy.mean())
+        return float(found.mean())
 
     @cached_property
     def without_graph(self) -> bool:
@@ -133,6 +140,11 @@ class Probe:
         look = step_work(self.model, self.val, self.classes) / BACKWARD
         whole = longest(self.recipe)
         return self.runs * (whole.epoch * step_work(self.model, condensed, self.classes) + whole.looks * look)
+
+
+def _rows_and_labels(view: LabelledView) -> tuple[Tensor, Tensor]:
+    assert isinstance(view.inputs.x, Tensor)
+    return view.inputs.x, view.y
 
 
 @torch.no_grad()

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Generator, Tensor
 
 from gcond.errors import GcondError
+from gcond.linalg.learned_matrix import LearnedMatrix
 from gcond.linalg.sparse import Adjacency, Identity
-from gcond.matching.pairs import EPSILON, TENSORS_PER_PAIR, pair_scores, pair_statistics
+from gcond.matching.candidates import Candidates, nearest
+from gcond.matching.pairs import (
+    BLOCK_PAIRS,
+    EPSILON,
+    KEPT_PAIRS,
+    TENSORS_PER_PAIR,
+    Block,
+    all_pairs,
+    pair_scores,
+    pair_statistics,
+)
 from gcond.models.model import Parameters
 
 STATISTICS = ("mean0", "variance0", "mean1", "variance1")
@@ -27,9 +38,16 @@ class Structure(ABC):
     def init(self, nodes: int, features: int, generator: Generator) -> Parameters:
         """Fresh weights Φ."""
 
+    def candidates(self, x: Tensor) -> Candidates | None:
+        """The pairs of nodes with features ``x`` [n, d] that may have an edge; ``None`` for all of them."""
+        return None
+
     @abstractmethod
-    def adjacency(self, parameters: Parameters, x: Tensor) -> Adjacency:
-        """A' [n, n] of features ``x`` [n, d]: weights from 0 to 1, nothing on the diagonal."""
+    def adjacency(self, parameters: Parameters, x: Tensor, among: Candidates | None = None) -> Adjacency:
+        """A' [n, n] of features ``x`` [n, d]: weights from 0 to 1, nothing on the diagonal.
+
+        ``among`` are the pairs that may have one, by default :meth:`candidates` of ``x``.
+        """
 
     def finish(self, parameters: Parameters, x: Tensor) -> dict[str, Tensor]:
         """Tensors for the file, so that A' can be made again for more nodes."""
@@ -43,8 +61,16 @@ class Structure(ABC):
         """Memory for what is made of pairs of nodes beside A' itself; ``None`` where there is no A'."""
         return None
 
+    def entries(self, nodes: int) -> int:
+        """Numbers that A' holds, at most."""
+        return nodes * nodes
+
     def work(self, nodes: int, features: int) -> float:
         """Making A' and differentiating it once, see :mod:`gcond.matching.cost_estimate`."""
+        return 0
+
+    def largest_product(self, nodes: int, features: int) -> float:
+        """Multiply-adds of the largest product in that, by which threads are given out."""
         return 0
 
 
@@ -55,8 +81,11 @@ class NoStructure(Structure):
     def init(self, nodes: int, features: int, generator: Generator) -> Parameters:
         return {}
 
-    def adjacency(self, parameters: Parameters, x: Tensor) -> Adjacency:
+    def adjacency(self, parameters: Parameters, x: Tensor, among: Candidates | None = None) -> Adjacency:
         return Identity()
+
+    def entries(self, nodes: int) -> int:
+        return 0
 
 
 @dataclass(frozen=True)
@@ -71,7 +100,7 @@ class FreeStructure(Structure):
         # Small and random: equal numbers would have equal derivatives for nodes of equal features.
         return {"score": self.edge_bias + 0.1 * torch.randn(nodes, nodes, generator=generator)}
 
-    def adjacency(self, parameters: Parameters, x: Tensor) -> Tensor:
+    def adjacency(self, parameters: Parameters, x: Tensor, among: Candidates | None = None) -> Tensor:
         return _weights(parameters["score"], self.symmetric)
 
     def block_bytes(self, nodes: int) -> int:
@@ -87,6 +116,12 @@ class PairwiseMLP(Structure):
     or, where the source is directed, ``σ(MLP_Φ([x_i; x_j]))`` for the edge from j to i. The MLP is Linear(2d→h),
     BN, ReLU, Linear(h→h), BN, ReLU, Linear(h→1), as released; BN always uses the statistics of all n² pairs.
     The biases of the first two layers, which BN takes out again, are not there.
+
+    With ``neighbours`` m only pairs in which one node is among the m nearest of the other have a weight, n·m of them in
+    place of n², and A' is sparse. The first layer is then normalised by all pairs as before, which costs nothing. The
+    second is by the pairs that are looked at and every node with itself, which would cost n² h² by all: BN is to give
+    the ReLU after it numbers about 0, and pairs that are near are not about the mean of all. With m = n - 1 these are
+    all pairs, and everything is the same.
     """
 
     hidden: int = 128
@@ -94,7 +129,9 @@ class PairwiseMLP(Structure):
     edge_bias: float = 0.0
     """The last layer's bias at the start: below 0, the graph starts sparse."""
     memory: int | None = None
-    """Bytes that the pairs may take; ``None`` for all of them at once."""
+    """Bytes that the pairs may take; ``None`` for no limit."""
+    neighbours: int | None = None
+    """The nearest nodes that a node may have an edge with, and those whose nearest it is; ``None`` for all."""
 
     def init(self, nodes: int, features: int, generator: Generator) -> Parameters:
         h = self.hidden
@@ -110,19 +147,28 @@ class PairwiseMLP(Structure):
             "bias2": _uniform((1,), h, generator) + self.edge_bias,
         }
 
-    def adjacency(self, parameters: Parameters, x: Tensor) -> Tensor:
+    def candidates(self, x: Tensor) -> Candidates | None:
+        if self.neighbours is None:
+            return None
+        return Candidates.of(*nearest(x.detach(), self.neighbours), len(x), self.pairs_together(x.element_size()))
+
+    def adjacency(self, parameters: Parameters, x: Tensor, among: Candidates | None = None) -> Tensor | LearnedMatrix:
+        among = self.candidates(x) if among is None else among
         left, right, _ = self._halves(parameters, x)
         names = {"weight": "weight1", "gamma": "gamma1", "beta": "beta1", "out": "weight2"}
         second = {name: parameters[key] for name, key in names.items()}
         statistics = (parameters["mean1"], parameters["variance1"]) if "mean1" in parameters else None
-        score = pair_scores(left, right, **second, statistics=statistics, rows=self.rows(len(x), x.element_size()))
-        return _weights(score + parameters["bias2"], self.symmetric)
+        score = pair_scores(left, right, **second, statistics=statistics, blocks=self._blocks(x, among))
+        score = score + parameters["bias2"]
+        if among is not None:
+            return among.weights(score, symmetric=self.symmetric)
+        return _weights(score.view(len(x), len(x)), self.symmetric)
 
     @torch.no_grad()
     def finish(self, parameters: Parameters, x: Tensor) -> dict[str, Tensor]:
         """Φ with the statistics of BN over today's pairs: with these, new nodes leave the edges of old ones alone."""
         left, right, moments = self._halves({key: parameters[key] for key in parameters if key not in STATISTICS}, x)
-        moments += pair_statistics(left, right, parameters["weight1"], self.rows(len(x), x.element_size()))
+        moments += pair_statistics(left, right, parameters["weight1"], self._blocks(x, self.candidates(x)))
         fixed = dict(zip(STATISTICS, moments, strict=True))
         return {key: tensor.detach().clone() for key, tensor in (parameters | fixed).items()}
 
@@ -138,17 +184,37 @@ class PairwiseMLP(Structure):
         return {key: tensor.clone() for key, tensor in tensors.items()}
 
     def block_bytes(self, nodes: int) -> int:
-        whole = TENSORS_PER_PAIR * nodes * nodes * self.hidden * 4
+        whole = TENSORS_PER_PAIR * self._quick_pairs(nodes) * self.hidden * 4
         return whole if self.memory is None else min(whole, self.memory)
 
+    def entries(self, nodes: int) -> int:
+        if self.neighbours is None:
+            return nodes * nodes
+        return nodes * min(nodes, 2 * self.neighbours + 1)  # twice, where nobody is the nearest of its nearest
+
     def work(self, nodes: int, features: int) -> float:
-        return 3 * nodes * self.hidden * (nodes * self.hidden + 2 * features)
+        return 3 * self.hidden * (self.entries(nodes) * self.hidden + 2 * nodes * features)
+
+    def largest_product(self, nodes: int, features: int) -> float:
+        return self.hidden * max(self._quick_pairs(nodes) * self.hidden, nodes * features)
+
+    def _quick_pairs(self, nodes: int) -> int:
+        """Pairs whose hidden layers are in memory at a time, unless :attr:`memory` is for fewer."""
+        pairs = self.entries(nodes)
+        return pairs if pairs <= KEPT_PAIRS else max(BLOCK_PAIRS, nodes)
+
+    def _blocks(self, x: Tensor, among: Candidates | None) -> Sequence[Block]:
+        if among is not None:
+            return among.blocks
+        return all_pairs(len(x), len(x), self.rows(len(x), x.element_size()))
 
     def rows(self, nodes: int, number: int = 4) -> int | None:
-        """Rows of pairs that fit into :attr:`memory`."""
-        if self.memory is None:
-            return None
-        return max(1, self.memory // (TENSORS_PER_PAIR * nodes * self.hidden * number))
+        """Rows of all pairs that fit into :attr:`memory`."""
+        return None if self.memory is None else max(1, self.memory // (TENSORS_PER_PAIR * nodes * self.hidden * number))
+
+    def pairs_together(self, number: int = 4) -> int | None:
+        """Pairs that fit into :attr:`memory`."""
+        return None if self.memory is None else max(1, self.memory // (TENSORS_PER_PAIR * self.hidden * number))
 
     @staticmethod
     def _halves(parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:

@@ -12,7 +12,8 @@ from gcond.condensed import CondensedGraph
 from gcond.condensed.compaction import cut
 from gcond.graph import Inputs, LabelledView
 from gcond.linalg.adam import Adam
-from gcond.linalg.sparse import Adjacency
+from gcond.linalg.sparse import Adjacency, edge_list
+from gcond.matching.candidates import Candidates
 from gcond.matching.cost_estimate import OVERHEAD
 from gcond.matching.structure import Structure
 from gcond.models.model import Parameters
@@ -53,6 +54,7 @@ class Synthetic:
         self._order = self.y.argsort(stable=True)
         self._features = Adam({"x": self._x}, self._rates.features)
         self._structure = Adam(self._phi, self._rates.structure)
+        self._among: Candidates | None = None
 
     @property
     def x(self) -> Tensor:
@@ -74,13 +76,24 @@ class Synthetic:
         return Synthetic(x, y, self.structure, phi, self._rates, shown=shown, fixed=fixed, entries=self.entries)
 
     def learn(self, features: bool, structure: bool) -> None:
-        """Say which of X' and Φ the coming updates change; only that is differentiated."""
+        """Say which of X' and Φ the coming updates change; only that is differentiated.
+
+        Where not all pairs of nodes may have an edge, those that may are found anew and stay until this is called
+        again: at the beginning of an epoch, so they are the same in a run that is taken up there.
+        """
         self._x.requires_grad_(features)
         for tensor in self._phi.values():
             tensor.requires_grad_(structure)
+        self._among = self.structure.candidates(self.x)
 
     def inputs(self) -> Inputs:
         """X' and A' = g_Φ(X') for a model to look at, differentiable in what learns."""
+        x = self.x
+        return Inputs(x, self.structure.adjacency(self._phi, x, self._among), loops=True)
+
+    @torch.no_grad()
+    def settled(self) -> Inputs:
+        """X' and A' as they stand: pairs that may have an edge are those of this X', as in the graph that is saved."""
         x = self.x
         return Inputs(x, self.structure.adjacency(self._phi, x), loops=True)
 
@@ -91,20 +104,16 @@ class Synthetic:
     @torch.no_grad()
     def view(self, ship: Callable[[Adjacency], Adjacency] = lambda adjacency: adjacency) -> LabelledView:
         """The graph as it stands, to train on; ``ship`` is what becomes of A' in the end."""
-        inputs = self.inputs()
+        inputs = self.settled()
         everyone = torch.arange(len(self.y), device=self.y.device)
         return LabelledView(Inputs(inputs.x, ship(inputs.adjacency), loops=True), everyone, self.labels, everyone)
 
     @torch.no_grad()
     def finish(self, ship: Callable[[Adjacency], Adjacency]) -> CondensedGraph:
         """The condensed graph, with what its structure was made by."""
-        inputs = self.inputs()
+        inputs = self.settled()
         assert isinstance(inputs.x, Tensor)
-        adjacency = ship(inputs.adjacency)
-        edge_index, weight = torch.empty(2, 0, dtype=torch.long), torch.empty(0)
-        if isinstance(adjacency, Tensor):
-            target, source = adjacency.nonzero(as_tuple=True)
-            edge_index, weight = torch.stack([source, target]).cpu(), adjacency[target, source].cpu()
+        edge_index, weight = (part.cpu() for part in edge_list(ship(inputs.adjacency)))
         kept = {key: tensor.cpu() for key, tensor in self.structure.finish(self._phi, inputs.x).items()}
         return CondensedGraph(inputs.x.clone().cpu(), self.labels.cpu(), edge_index, weight, structure=kept)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
@@ -28,7 +28,7 @@ from gcond.matching.probe import Probe
 from gcond.methods.method import Method
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName, candidates, teach
-from gcond.training.metrics import standard_error
+from gcond.training.metrics import measured_once, standard_error
 
 MASS_ROUNDS = 50
 """Of making the classes' shares of the labels even; it converges in a few."""
@@ -39,6 +39,8 @@ MATCHED = 100_000
 two condensed graphs."""
 TRIED_PER_CLASS = 10
 """Groups of each class in the graphs by which a teacher is chosen, as far as it has labelled nodes."""
+CHOICES = (("weight", "alike", "labelled"), ("spread", "means", "nodes"))
+"""Settings that validation chooses one after the other, with the simpler value first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,8 @@ class Clusters(Method):
       the class.
     - **Shares of the classes as in the training labels**: a model with little freedom (SGC under weight decay) learns
       little more than these shares where they are uneven, so they are what it would meet on the whole graph. Groups per
-      class are chosen so that the columns of Y' add up to that, and what is left by rounding is evened out in Y'.
+      class are chosen so that the columns of Y' add up to that, and what is left by rounding is evened out in Y'. Where
+      balanced accuracy is asked for, all classes have the same.
     - **The spread of nodes**, where it helps: a mean of many nodes is nearer to the middle than any of them, and models
       do not get far on features that lie too close together. X' can be stretched about its mean until its variance is
       that of the nodes.
@@ -90,6 +93,10 @@ class Clusters(Method):
     since training propagates again."""
     labels: Literal["soft", "hard"] = "soft"
     """``soft``: shares of every class; ``hard``: the likeliest."""
+    weight: Literal["auto", "alike", "labelled"] = "auto"
+    """``alike``: every node counts the same in the mean of its group. ``labelled``: the labelled nodes together
+    count as much as all others, because their labels are known. ``auto`` takes that where clusters of nodes that count
+    alike teach less than the teacher knows, and validation is clearly for it."""
     spread: Literal["auto", "means", "nodes"] = "auto"
     """``means`` leaves X' as the means are; ``nodes`` stretches it about its mean until it is spread as the nodes that
     it stands for. ``auto`` takes that where validation is clearly for it."""
@@ -107,22 +114,26 @@ class Clusters(Method):
         smooth = SpreadFeatures.of(task.train.inputs, self.hops, task.seed)
         settled, taught = self.settle(task, smooth)
         graph, quota = settled.gather(task, taught, smooth)
-        return Clustered(replace(_labelled(task, taught), quota=quota), graph)
+        return Clustered(replace(labelled_by(task, taught), quota=quota), graph)
 
     def labelled(self, task: Task) -> Task:
         """The task with the teacher's labels in it, for methods that match all nodes and start elsewhere."""
         _, taught = self.settle(task, SpreadFeatures.of(task.train.inputs, self.hops, task.seed))
-        return _labelled(task, taught)
+        return labelled_by(task, taught)
 
     def settle(self, task: Task, smooth: SpreadFeatures) -> tuple[Clusters, Taught]:
         """This method with every choice made, and the labels of its teacher: those whose clusters teach a network best.
 
         They are tried at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
         graph have the same. The simpler one stays where the other is not better by half a standard error of the
-        validation accuracy, and where there are no validation nodes.
+        validation accuracy, and where there are no validation nodes. That labelled nodes count for more is only tried
+        where clusters teach less than the teacher knows: elsewhere its labels are as good as known ones.
         """
         names = candidates(self.teacher, task.train, task.val)
-        settled = replace(self, spread="means" if self.spread == "auto" else self.spread)
+        settled = self
+        for setting, simple, _ in CHOICES:
+            if getattr(self, setting) == "auto":
+                settled = settled.chosen(setting, simple)
         taught = {
             name: teach(name, task.train, task.val, task.num_classes, task.seed, metric=self.metric) for name in names
         }
@@ -130,22 +141,51 @@ class Clusters(Method):
         scored = Probe(task.val, task.num_classes, task.seed).scored
         for name in names if len(names) > 1 else ():
             tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
-            if reached > (best := tried[f"teacher={chosen}"]) + self.margin(best, task, scored):
+            if reached > (leading := tried[f"teacher={chosen}"]) + self.margin(leading, task, scored):
                 chosen = name
-        if self.spread == "auto" and len(task.val.nodes):
-            wide = replace(settled, spread="nodes")
-            if (before := tried.get(f"teacher={chosen}")) is None:
-                tried["spread=means"] = before = settled.reached(task, taught[chosen], smooth)
-            tried["spread=nodes"] = after = wide.reached(task, taught[chosen], smooth)
-            settled = wide if after > before + self.margin(before, task, scored) else settled
-        task.notes.choices |= taught[chosen].choices | {"spread": settled.spread, "tried": tried}
+        best = tried.get(f"teacher={chosen}")
+        for setting, simple, other in CHOICES if len(task.val.nodes) else ():
+            if getattr(self, setting) != "auto":
+                continue
+            if best is None:
+                tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
+            if setting == "weight" and not (_unlabelled(task) and best < self.known(task, taught[chosen])):
+                continue
+            changed = settled.chosen(setting, other)
+            tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
+            if reached > best + self.margin(best, task, scored):
+                settled, best = changed, reached
+        made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
+        task.notes.choices |= taught[chosen].choices | made | {"tried": tried}
         return settled, taught[chosen]
+
+    def chosen(self, setting: str, value: str) -> Clusters:
+        """The same with one of :data:`CHOICES` made."""
+        changes: dict[str, Any] = {setting: value}
+        return replace(self, **changes)
 
     def reached(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> float:
         """The validation accuracy of a small network trained on a few of the clusters, by labels that are known."""
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
         few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught, smooth)
         return Probe(task.val, task.num_classes, task.seed, self.metric).accuracy(few.view().to(task.train.y.device))
+
+    def shares(self, task: Task) -> Tensor:
+        """The classes' shares of the labels: as in the training labels, or equal where each is to count the same."""
+        population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
+        if self.metric == "balanced-accuracy":
+            population = (population > 0).double()
+        return population / population.sum()
+
+    def weights(self, task: Task) -> Tensor | None:
+        """What every node counts in the mean of its group: float32 [N], or ``None`` where all count the same."""
+        if self.weight != "labelled" or not _unlabelled(task):
+            return None
+        return node_weights(task.train.inputs.num_nodes, task.train.nodes.cpu())
+
+    def known(self, task: Task, taught: Taught) -> float:
+        """What the teacher itself knows of the validation nodes, by the same measure."""
+        return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric)
 
     def margin(self, reached: float, task: Task, scored: int) -> float:
         """Half a standard error of what was ``reached`` on so many of the validation nodes."""
@@ -154,23 +194,23 @@ class Clusters(Method):
     def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
         nodes = int(task.quota.sum())
-        shares = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
-        mass = label_mass(nodes, shares / shares.sum())
+        mass = label_mass(nodes, self.shares(task))
         predicted = taught.classes.cpu()
         labels = taught.labels.cpu() if isinstance(taught.labels, Tensor) else taught.labels
         if self.labels == "hard":
             labels = map_rows(labels, task.num_classes, lambda rows, _: _certain(rows))
-        quota = group_quota(nodes, labels, predicted, mass)
-        group = smooth.groups(predicted, quota, task.seed)
+        weights = self.weights(task)
+        quota = group_quota(nodes, labels, predicted, mass, weights)
+        group = smooth.groups(predicted, quota, task.seed, weights)
         hard = torch.repeat_interleave(torch.arange(task.num_classes), quota)
-        soft = evened(group_means(labels, group, nodes), mass, hard)
+        soft = evened(group_means(labels, group, nodes, weights), mass, hard)
         certain = bool((soft.max(1).values > 1 - 1e-6).all())
         cluster = torch.full((task.source_nodes,), -1)
         cluster[task.train.source_index] = group
         edges = self._edges(task.train.inputs, group, nodes)
-        x = smooth.means(group, nodes)
+        x = smooth.means(group, nodes, weights)
         if self.spread == "nodes":
-            x = x.mean(0) + smooth.stretch(group, nodes) * (x - x.mean(0))
+            x = x.mean(0) + smooth.stretch(group, nodes, weights) * (x - x.mean(0))
         graph = CondensedGraph(
             x=x,
             y=hard if certain else soft,
@@ -202,7 +242,13 @@ class Clusters(Method):
         return SparseMatrix.from_scipy(weights, symmetric=adjacency.symmetric)
 
 
-def _labelled(task: Task, taught: Taught) -> Task:
+def _unlabelled(task: Task) -> bool:
+    """Whether there are nodes that a teacher labels."""
+    return len(task.train.nodes) < task.train.inputs.num_nodes
+
+
+def labelled_by(task: Task, taught: Taught) -> Task:
+    """The task with all nodes labelled as they are taught, or as many as can be matched."""
     inputs, classes = task.train.inputs, taught.classes
     nodes = torch.arange(inputs.num_nodes, device=task.train.y.device)
     if isinstance(inputs, StoredInputs) and inputs.num_nodes > MATCHED:  # rows that are matched are held
@@ -235,18 +281,27 @@ def _certain(labels: Tensor) -> Tensor:
     return F.one_hot(labels.argmax(1), labels.shape[1]).to(labels)
 
 
-def group_quota(nodes: int, labels: Tall, predicted: Tensor, mass: Tensor) -> Tensor:
+def node_weights(nodes: int, labelled: Tensor) -> Tensor:
+    """Weights of ``nodes`` by which the ``labelled`` ones (int64 [L]) count as much as all others together: [N]."""
+    weights = torch.ones(nodes)
+    weights[labelled] = max(1.0, (nodes - len(labelled)) / len(labelled))
+    return weights
+
+
+def group_quota(nodes: int, labels: Tall, predicted: Tensor, mass: Tensor, weights: Tensor | None = None) -> Tensor:
     """Groups per class so that their mean labels add up to ``mass`` [C], about: int64 [C], in all ``nodes``.
 
-    With M [C, C] the mean labels of the nodes of each predicted class, groups q solve ``q M = mass``; every class gets
-    one at least and no more than it has nodes.
+    With M [C, C] the mean labels of the nodes of each predicted class, by ``weights`` [N] if given, groups q solve
+    ``q M = mass``; every class gets one at least and no more than it has nodes.
     """
     classes = len(mass)
     size = torch.bincount(predicted, minlength=classes)
+    heaviness = size if weights is None else torch.bincount(predicted, weights.double(), minlength=classes)
     total = torch.zeros(classes, classes, dtype=torch.float64)
     for where, rows in row_blocks(labels):
-        total.index_add_(0, predicted[where], rows.double())
-    mean = total / size[:, None].clamp(min=1)
+        block = rows.double()
+        total.index_add_(0, predicted[where], block if weights is None else weights[where, None] * block)
+    mean = total / heaviness[:, None].clamp(min=1)
     wanted = torch.linalg.lstsq(mean.T, mass[:, None]).solution.squeeze(1)
     # Where labels are so soft that no groups would add up to the mass, no class goes beyond twice its own.
     wanted = torch.minimum(wanted.clamp(min=0), 2 * mass).clamp(min=1e-6)

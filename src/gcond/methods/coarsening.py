@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from gcond.condensed import CondensedGraph, Task
-from gcond.errors import GcondError
 from gcond.graph.contraction import coarsen_by_heavy_edges, coarsen_by_variation, contract, smooth_signals
+from gcond.graph.stored_inputs import StoredInputs
 from gcond.linalg.sparse import Matrix, SparseMatrix
 from gcond.matching.callback import Callback
 from gcond.methods.method import Method
@@ -65,11 +65,9 @@ class Coarsening(Method):
 
     def reduce(self, task: Task, callbacks: Sequence[Callback] = ()) -> CondensedGraph:
         inputs = task.train.inputs
-        if not isinstance(inputs.adjacency, SparseMatrix):
-            raise GcondError(
-                "coarsening needs the graph in memory, and it is streamed from its store: "
-                "use a larger memory_limit, or the method clusters"
-            )
+        if isinstance(inputs, StoredInputs):
+            raise inputs.arrays.too_large("coarsening", ", or the method clusters")
+        assert isinstance(inputs.adjacency, SparseMatrix)
         adjacency = inputs.adjacency.to_scipy().astype(np.float64)
         votes = _votes(task)
         nodes = int(task.quota.sum())

@@ -43,12 +43,17 @@ RECIPE = Recipe(epochs=300, validate_every=10)
 RUNS = 10
 
 STRONGEST = 64
-"""The strongest cut keeps one of so many features; the next ones keep √2 times as many each in 4 bits, and twice as
+"""The strongest cut keeps one of so many features; the next ones keep 2^¼ times as many each in 4 bits, and twice as
 many each in 8."""
 
 ENOUGH = 0.04
-"""Share of the source's bytes that is few enough for anyone: of cuts below it only the weakest is tried, since
-validation nodes are too few to see the little that each stronger one costs."""
+"""Share of the source's bytes that is few enough for most: of cuts below it only the weakest is tried, since validation
+nodes are too few to see the little that each stronger one costs, unless one is :data:`CLOSE`."""
+TINY = 0.02
+"""Share of the source's bytes that is few enough for anyone."""
+CLOSE = 0.03
+"""Share of the variance of X', about the mean of its rows, that a cut may change to be tried all the same down to
+:data:`TINY`: three times what rounding all entries to 4 bits does."""
 FEW = 0.05
 """Share of the source's bytes above which a cut that keeps to the tolerance is still many bytes; then the best one
 below it is taken instead, if it costs at most :data:`DEARER` times the tolerance."""
@@ -70,10 +75,11 @@ def compact(
 ) -> CondensedGraph:
     """The graph ``condensed`` (or its file) in few bytes: each row of X' keeps its largest entries, in few bits each.
 
-    How few is chosen by a ladder of cuts from strong to weak, the first of them at about 4 % of the source's bytes. A
-    GCN is trained on each, from the same seeds, and scored on the validation nodes of the source graph ``on``; the
-    first whose mean accuracy is at most ``tolerance`` below that of the uncut graph is taken. Where that is more than
-    5 % of the source's bytes, the best one below 5 % is taken if it costs at most one and a half times the tolerance.
+    How few is chosen by a ladder of cuts from strong to weak, the first of them at about 4 % of the source's bytes, or
+    as few as 2 % where that leaves X' nearly as it is. A GCN is trained on each, from the same seeds, and scored on the
+    validation nodes of the source graph ``on``; the first whose mean accuracy is at most ``tolerance`` below that of
+    the uncut graph is taken. Where that is more than 5 % of the source's bytes, the best one below 5 % is taken if it
+    costs at most one and a half times the tolerance.
     ``entries`` per row or ``bits`` (4, 8, 16 or 32, by default 8) say it instead, and need no source.
 
     Soft labels and weights of edges are rounded too, indices lie in the smallest integers. The weights of a learned
@@ -190,8 +196,7 @@ def choose(
     rungs: list[Rung] = []
     cuts = ladder(small, entries)
     if entries is None:
-        tiny = [cut for cut in cuts if small.compacted(cut).nbytes <= ENOUGH * graph.nbytes]
-        cuts = cuts[max(0, len(tiny) - 1) :]
+        cuts = cuts[_first(small, cuts, graph.nbytes) :]
     for place, compaction in enumerate(cuts):
         on_progress("trying cuts", place, len(cuts), str(compaction))
         smaller = small.compacted(compaction)
@@ -207,6 +212,17 @@ def choose(
     return Choice(taken.compaction, uncut, tolerance, tuple(rungs), watch.spent(), metric=metric)
 
 
+def _first(small: CondensedGraph, cuts: Sequence[Compaction], whole: int) -> int:
+    """The place of the strongest cut that is tried, of those from strong to weak, for a source of ``whole`` bytes."""
+    sizes = [small.compacted(cut).nbytes for cut in cuts]
+    usual, least = (max(0, sum(size <= share * whole for size in sizes) - 1) for share in (ENOUGH, TINY))
+    variance = float((small.x - small.x.mean(0)).square().sum())
+    for place in range(least, usual):
+        if float((small.compacted(cuts[place]).x - small.x).square().sum()) <= CLOSE * variance:
+            return place
+    return usual
+
+
 def ladder(small: CondensedGraph, entries: int | None = None) -> list[Compaction]:
     """Cuts of ``small`` from strong to weak, by bytes; one changes nothing but the form, so one of them will do."""
     features = small.x.shape[1]
@@ -215,8 +231,8 @@ def ladder(small: CondensedGraph, entries: int | None = None) -> list[Compaction
     last = [Compaction(widest, 4), Compaction(widest, 8), Compaction(widest, 16), Compaction(widest, 32)]
     if entries is not None:
         return last
-    counts = [max(1, round(features / STRONGEST * 2 ** (step / 2))) for step in range(12)]
-    cuts = [*(Compaction(count, 4) for count in counts), *(Compaction(count, 8) for count in counts[::2])]
+    counts = [max(1, round(features / STRONGEST * 2 ** (step / 4))) for step in range(24)]
+    cuts = [*(Compaction(count, 4) for count in counts), *(Compaction(count, 8) for count in counts[::4])]
     some = [cut for cut in dict.fromkeys(cuts) if cut.entries is not None and cut.entries < most]
     return sorted([*some, *last], key=lambda cut: small.compacted(cut).nbytes)
 

@@ -21,7 +21,7 @@ from gcond.graph.sampling import Fanout
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Adjacency
 from gcond.matching.callback import Callback
-from gcond.matching.cost_estimate import BACKWARD, step_work
+from gcond.matching.cost_estimate import step_work
 from gcond.matching.distance import DISTANCES, Distance
 from gcond.matching.gradients import by_columns, class_gradients
 from gcond.matching.inner_loop import train_backbone
@@ -164,7 +164,8 @@ class GradientMatching(Method):
 
     def largest_product(self, task: Task) -> float:
         # Of a step of the loop alone: a probe, and propagating the source, are rare beside it.
-        structure = self.structure_for(task).work(int(task.quota.sum()), task.train.inputs.num_features) / BACKWARD
+        nodes, features = int(task.quota.sum()), task.train.inputs.num_features
+        structure = self.structure_for(task).largest_product(nodes, features)
         if self.sampling == "always":
             return structure
         view = self.source_view(task)

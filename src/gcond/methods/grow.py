@@ -21,7 +21,7 @@ from gcond.config import settings
 from gcond.errors import GcondError, warn
 from gcond.graph import SourceGraph, budget_for
 from gcond.graph.budget import nodes_per_class
-from gcond.linalg.sparse import Adjacency
+from gcond.linalg.sparse import Adjacency, Identity, SparseMatrix, dense, edge_list
 from gcond.matching.callback import Callback
 from gcond.matching.sparsification import shipped_delta
 from gcond.matching.start import Init, initial_features
@@ -161,7 +161,8 @@ def _learn(
     if isinstance(method, GCond) and method.delta == "auto" and (delta := shipped_delta(small)) is not None:
         method = dataclasses.replace(method, delta=delta)  # of new edges as of the old ones, which stay
         task.notes.choices["delta"] = delta
-    structure = method.structure_for(task)
+    present = torch.bincount(small.hard_labels, minlength=task.num_classes)
+    structure = method.structure_for(dataclasses.replace(task, quota=task.quota + present))
     init = START if method.init == "auto" or method.init == "clusters" else method.init  # noqa: PLR1714 (for mypy)
     method.check_memory(task, structure, len(y), init)
     x = _start_beside(small, task, init)
@@ -174,6 +175,8 @@ def _learn(
         alone = dataclasses.replace(method, schedule="features-first", features_epochs=max(1, method.epochs))
     run = alone.learn(task, synthetic, callbacks, start=init, ship=_joined(method, small))
     task.notes.start, task.notes.history, task.notes.ended = init, run.history, run.reason
+    if isinstance(method, GCond) and (neighbours := method.neighbours_of(len(y))) is not None:
+        task.notes.choices["neighbours"] = neighbours
     return _join(small, synthetic.finish(method.ship))
 
 
@@ -212,7 +215,13 @@ def _joined(method: GradientMatching, small: CondensedGraph) -> Callable[[Adjace
         kept = method.ship(adjacency)
         if isinstance(kept, Tensor):
             kept = kept.clone()
-            kept[:count, :count] = old.to(kept.device) if isinstance(old, Tensor) else 0.0
+            kept[:count, :count] = 0.0 if isinstance(old, Identity) else dense(old).to(kept.device)
+        elif isinstance(kept, SparseMatrix):
+            edges, weight = edge_list(kept)
+            new = (edges >= count).any(0)
+            edges = torch.cat([small.edge_index.to(edges.device), edges[:, new]], dim=1)
+            weight = torch.cat([small.edge_weight.to(weight.device), weight[new]])
+            kept = SparseMatrix.from_edges(edges, weight, kept.shape[0])
         return kept
 
     return ship

@@ -21,6 +21,7 @@ from gcond.config.metric import METRICS, Metric
 from gcond.config.settings import as_dict, identity
 from gcond.graph import Budget, SourceGraph
 from gcond.graph.budget import nodes_per_class
+from gcond.graph.node_digests import NodeDigests
 from gcond.graph.streamed_operator import RowBlocks
 from gcond.linalg.sparse import SparseMatrix, dense, take_rows
 from gcond.matching.callback import Callback
@@ -150,7 +151,7 @@ class Method(ABC):
             grown_from=grown_from.sha256 if grown_from is not None else "",
             parent=parent.as_parent() if parent is not None else {},
         )
-        return dataclasses.replace(made, provenance=provenance)
+        return dataclasses.replace(made, digests=NodeDigests.of(graph), provenance=provenance)
 
     def identify(self, graph: SourceGraph, budget: Budget, seed: int) -> str:
         """A fingerprint of all that the result depends on."""

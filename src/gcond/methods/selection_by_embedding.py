@@ -11,10 +11,14 @@ import torch
 from torch import Tensor
 
 from gcond.condensed import CondensedGraph, Task
+from gcond.graph import LabelledView
+from gcond.graph.stored_inputs import StoredInputs
 from gcond.matching.callback import Callback
 from gcond.methods.method import Method, induced_subgraph
 from gcond.models import GCN
+from gcond.models.model import Parameters
 from gcond.training import Recipe, fit
+from gcond.training.class_scores import class_scores
 from gcond.training.largest_product import largest_product
 
 Embedding = Literal["output", "hidden"]
@@ -66,21 +70,32 @@ class SelectionByEmbedding(Method):
         chosen = []
         for label, count in enumerate(task.quota.tolist()):
             candidates = task.candidates(label).cpu()
-            chosen.append(candidates[self.pick(points[candidates], count)])
+            chosen.append(candidates[self.pick(points[task.train.y.cpu() == label], count)])
         return induced_subgraph(task, torch.cat(chosen))
 
 
 @torch.no_grad()
 def embed(task: Task, model: GCN, recipe: Recipe, embedding: Embedding) -> Tensor:
-    """Train ``model`` on the training view and place its nodes: float64 [n, C] for ``output``, [n, h] for ``hidden``.
+    """Train ``model`` on the training view and place its m labelled nodes: float64 [m, C] for ``output``, or [m, h].
 
     Distances are compared on the CPU in float64, where a sum over many nodes still tells close candidates apart.
     """
     with torch.enable_grad():
         trained = fit(model, task.train, None, classes=task.num_classes, seeds=[task.seed], recipe=recipe)
-    (parameters,), inputs = trained.parameters, task.train.inputs
+    (parameters,) = trained.parameters
     if embedding == "output":
-        return model.logits(parameters, inputs).log_softmax(-1).double().cpu()
+        return _scores(model, parameters, task.train).log_softmax(-1).double().cpu()
     # All layers but the last are themselves a GCN, whose scores before the activation are the hidden layer's.
     without_last = GCN(model.layers - 1, model.hidden, model.activation)
-    return model.activate(without_last.logits(parameters, inputs)).double().cpu()
+    return model.activate(_scores(without_last, parameters, task.train)).double().cpu()
+
+
+def _scores(model: GCN, parameters: Parameters, view: LabelledView) -> Tensor:
+    """The scores of the labelled nodes: [m, w]."""
+    if not isinstance(view.inputs, StoredInputs):
+        return model.logits(parameters, view.inputs)[view.nodes]
+    blocks = [(places, scores) for _, places, scores in class_scores(model, [parameters], view.inputs, view.nodes)]
+    found = torch.empty(len(view.nodes), blocks[0][1].shape[1])
+    for places, scores in blocks:
+        found[places] = scores
+    return found

@@ -38,17 +38,20 @@ def tuning_facts(found: Tuning) -> dict[str, str]:
     tried = f"{len(found.trials):,} of {found.wanted:,}" if len(found.trials) < found.wanted else f"{found.wanted:,}"
     states = f"{found.count('complete'):,} trained fully, {found.count('pruned'):,} given up on the way"
     failed = f", {found.count('failed'):,} failed" if found.count("failed") else ""
-    n = len(found.finalists)
+    n, compared = len(found.finalists), found.compared
     correlations = {"Spearman": found.spearman, "Kendall": found.kendall}
     agreement = ", ".join(f"{name} {known(value, '{:.2f}'.format)}" for name, value in correlations.items())
     again = "" if found.on_whole else f"{seconds(found.confirm_cpu_seconds)} anew on the condensed graph, "
+    checked = found.on_whole or found.favourite is not None
+    there = f"{seconds(found.finalists_cpu_seconds)} on the whole graph" if checked else "none on the whole graph"
     estimate = found.whole_estimate_cpu_seconds
     return {
         "configurations": f"{tried}: {states}{failed}",
-        "orders agree": f"{agreement}, condensed and whole, over the {n} above" if n > 1 and not found.on_whole else "",
+        # Two are in order or not, which no correlation says better.
+        "orders agree": f"{agreement}, condensed and whole, over the {compared} above" if compared > 2 else "",
         "CPU time to condense": known(found.condense_cpu_seconds, seconds) if not found.on_whole else "",
         "CPU time to search": seconds(found.search_cpu_seconds),
-        "CPU time of those above": f"{again}{seconds(found.finalists_cpu_seconds)} on the whole graph" if n else "",
+        "CPU time of those above": f"{again}{there}" if n else "",
         "the same search there": f"{seconds(estimate)} ({ESTIMATE})" if estimate is not None else "",
         "failures": str(len(found.failures)) if found.failures else "",
     }
@@ -69,27 +72,29 @@ def _cells(found: Tuning, one: Finalist) -> dict[str, str]:
         "usual": found.trials[one.trial].usual,
         "best on whole": one is found.favourite and len(found.finalists) > 1,
     }
+    checked, tested = bool(one.val), bool(one.confirmed_test)
     return {
         "configuration": configuration(found, one),
         "": ", ".join(mark for mark, holds in marks.items() if holds) or MISSING,
         f"{validation} %, in the search": percent(one.searched),
         **({} if found.on_whole else {"trained on condensed": percent(one.confirmed_mean)}),
-        "trained on whole": percent(one.val_mean),
-        **({} if found.on_whole else {"test %, condensed": _tested_on_small(one)}),
-        "test %, whole": accuracy(one.mean, one.spread),
-        "n": str(len(one.test)),
-        "CPU a run, whole": seconds(one.cpu_seconds / len(one.test)),
+        **({"trained on whole": known(one.val_mean, percent)} if checked else {}),
+        **({"test %, condensed": _tested_on_small(one)} if tested and not found.on_whole else {}),
+        **({"test %, whole": _tested_on_whole(one)} if checked and tested else {}),
+        "n": str(len(one.confirmed)),
+        **({"CPU a run, whole": seconds(one.cpu_seconds / len(one.val))} if checked else {}),
     }
 
 
 def _tested_on_small(one: Finalist) -> str:
-    return accuracy(one.confirmed_test_mean, one.confirmed_test_spread)
+    return known(one.confirmed_test_mean, lambda mean: accuracy(mean, one.confirmed_test_spread))
+
+
+def _tested_on_whole(one: Finalist | None) -> str:
+    return known(one.mean, lambda mean: accuracy(mean, one.spread)) if one is not None else MISSING
 
 
 def _side(found: Tuning) -> dict[str, str]:
-    def tested(one: Finalist | None) -> str:
-        return accuracy(one.mean, one.spread) if one is not None else MISSING
-
     return {
         f"{found.source.name}, searched on": searched_on(found),
         "configurations": f"{len(found.trials):,}",
@@ -98,8 +103,8 @@ def _side(found: Tuning) -> dict[str, str]:
         "to confirm": seconds(found.confirm_cpu_seconds) if not found.on_whole else MISSING,
         "of the finalists, whole graph": seconds(found.finalists_cpu_seconds),
         "winner, trained on these, test %": _tested_on_small(found.winner) if found.winner else MISSING,
-        "trained on whole, test %": tested(found.winner),
-        "best on whole, test %": tested(found.favourite),
-        "usual, test %": tested(found.usual),
-        "n": str(len(found.winner.test)) if found.winner else MISSING,
+        "trained on whole, test %": _tested_on_whole(found.winner),
+        "best on whole, test %": _tested_on_whole(found.favourite),
+        "usual, test %": _tested_on_whole(found.usual),
+        "n": str(len(found.winner.confirmed)) if found.winner else MISSING,
     }

@@ -5,8 +5,10 @@ with the graph that it is of, so its type lives in :mod:`gcond.condensed`.
 """
 
 from gcond.condensed import Score
+from gcond.results.audit import Audit, Closeness, Membership, NoisyAccuracy, Spread, Subject
 from gcond.results.comparison import WHOLE, Comparison, Line
 from gcond.results.failure import Failure
+from gcond.results.observation import Observation
 from gcond.results.recipe_search import RecipeSearch, TriedRecipe
 from gcond.results.reproduction import Figure, ReproducedRow, Reproduction
 from gcond.results.run_folder import RunFolder
@@ -20,11 +22,16 @@ __all__ = [
     "SIDES",
     "WHOLE",
     "Architecture",
+    "Audit",
+    "Closeness",
     "Comparison",
     "Failure",
     "Figure",
     "Finalist",
     "Line",
+    "Membership",
+    "NoisyAccuracy",
+    "Observation",
     "RecipeSearch",
     "ReproducedRow",
     "Reproduction",
@@ -33,6 +40,8 @@ __all__ = [
     "Search",
     "Side",
     "SourceSummary",
+    "Spread",
+    "Subject",
     "ThresholdPoint",
     "Timing",
     "Trial",

@@ -9,8 +9,10 @@ from pathlib import Path
 from gcond.condensed import CondensedGraph
 from gcond.errors import GcondError
 from gcond.graph import SourceGraph
+from gcond.results.audit import AUDIT, Audit
 from gcond.results.claims import Claims
 from gcond.results.comparison import COMPARISON, Comparison
+from gcond.results.observation import Observation
 from gcond.results.row_log import RowLog
 from gcond.results.search import SEARCH, Search
 from gcond.results.trial import Timing, Trial
@@ -22,8 +24,8 @@ class RunFolder:
     """A folder of results that every command shares: what is in it is not done again.
 
     ``graphs/`` holds condensed graphs, ``trials.jsonl`` a line per training, ``timings.jsonl`` how long one takes;
-    ``comparison.json``, ``nas.json`` and ``tune.json`` hold what ``compare``, ``nas`` and ``tune`` found. Without a
-    path it is memory alone.
+    ``comparison.json``, ``nas.json``, ``tune.json`` and ``audit.json`` hold what ``compare``, ``nas``, ``tune`` and
+    ``audit`` found, and ``observations.jsonl`` the trainings of the last one. Without a path it is memory alone.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -39,6 +41,11 @@ class RunFolder:
     def timings(self) -> RowLog[Timing]:
         """The timings: how long one training takes."""
         return RowLog(self._file("timings.jsonl"), Timing, "timing")
+
+    @cached_property
+    def observations(self) -> RowLog[Observation]:
+        """The trainings of audits."""
+        return RowLog(self._file("observations.jsonl"), Observation, "observation")
 
     @property
     def graphs(self) -> Path | None:
@@ -90,6 +97,10 @@ class RunFolder:
         """The search that ``gcond tune`` left here, finished or not."""
         return Tuning.load(self.path) if self.path is not None and (self.path / TUNING).is_file() else None
 
+    def audit(self) -> Audit | None:
+        """The audit that ``gcond audit`` left here."""
+        return Audit.load(self.path) if self.path is not None and (self.path / AUDIT).is_file() else None
+
     def check_source(self, source: SourceGraph) -> None:
         """Refuse the folder of another graph."""
         for what, find in _KINDS.items():
@@ -99,14 +110,15 @@ class RunFolder:
                 continue
             if found is not None and found.source.sha256 != source.sha256:
                 other = found.source.name
-                raise GcondError(f"'{self.path}' holds a {what} on another graph, '{other}': give another folder")
+                raise GcondError(f"'{self.path}' holds {what} on another graph, '{other}': give another folder")
 
     def _file(self, name: str) -> Path | None:
         return None if self.path is None else self.path / name
 
 
-_KINDS: dict[str, Callable[[RunFolder], Comparison | Search | Tuning | None]] = {
-    "comparison": RunFolder.comparison,
-    "search": RunFolder.search,
-    "search for hyper-parameters": RunFolder.tuning,
+_KINDS: dict[str, Callable[[RunFolder], Comparison | Search | Tuning | Audit | None]] = {
+    "a comparison": RunFolder.comparison,
+    "a search": RunFolder.search,
+    "a search for hyper-parameters": RunFolder.tuning,
+    "an audit": RunFolder.audit,
 }

@@ -55,8 +55,8 @@ class TunedTrial:
 
 @dataclass(frozen=True)
 class Finalist:
-    """One of the best configurations: trained anew on the graph that was searched on, and on the whole one, where it is
-    tested."""
+    """One of the best configurations: trained anew on the graph that was searched on and, unless that is left out, on
+    the whole one; tested where there are test nodes."""
 
     trial: Count
     """The number of the trial that it was."""
@@ -69,13 +69,13 @@ class Finalist:
     """Mean validation accuracy in the search, which chose it: the best of many, so it promises too much."""
     confirmed: Annotated[tuple[Accuracy, ...], Field(min_length=1)]
     """Validation accuracy of each run on the graph that was searched on, by seed."""
-    confirmed_test: Annotated[tuple[Accuracy, ...], Field(min_length=1)]
+    confirmed_test: tuple[Accuracy, ...]
     """Test accuracy of each of these runs, after the search: what training on that graph is good for."""
     confirm_cpu_seconds: CpuSeconds
     """Of all these runs, validation included; 0 where the whole graph was searched on, since they are those below."""
-    val: Annotated[tuple[Accuracy, ...], Field(min_length=1)]
-    """Validation accuracy of each run on the whole graph, by seed."""
-    test: Annotated[tuple[Accuracy, ...], Field(min_length=1)]
+    val: tuple[Accuracy, ...]
+    """Validation accuracy of each run on the whole graph, by seed; none where it was not trained there."""
+    test: tuple[Accuracy, ...]
     """Test accuracy of each of these runs."""
     epochs: Count
     """Done by all runs."""
@@ -87,8 +87,8 @@ class Finalist:
         return fmean(self.confirmed)
 
     @property
-    def confirmed_test_mean(self) -> float:
-        return fmean(self.confirmed_test)
+    def confirmed_test_mean(self) -> float | None:
+        return _mean(self.confirmed_test)
 
     @property
     def confirmed_test_spread(self) -> float | None:
@@ -96,13 +96,13 @@ class Finalist:
         return _spread(self.confirmed_test)
 
     @property
-    def val_mean(self) -> float:
-        return fmean(self.val)
+    def val_mean(self) -> float | None:
+        return _mean(self.val)
 
     @property
-    def mean(self) -> float:
+    def mean(self) -> float | None:
         """Mean test accuracy."""
-        return fmean(self.test)
+        return _mean(self.test)
 
     @property
     def spread(self) -> float | None:
@@ -112,7 +112,7 @@ class Finalist:
     def to_json(self) -> dict[str, Any]:
         means = ("confirmed_mean", "confirmed_test_mean", "val_mean", "mean")
         found = {**asdict(self), **{name: getattr(self, name) for name in means}}
-        return {**found, "confirmed_test_std": self.confirmed_test_spread, "std": self.spread, "n": len(self.test)}
+        return {**found, "confirmed_test_std": self.confirmed_test_spread, "std": self.spread, "n": len(self.confirmed)}
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,9 @@ class Tuning:
     @property
     def favourite(self) -> Finalist | None:
         """The finalist with the best validation accuracy on the whole graph; of equals the first."""
-        return max(self.finalists, key=lambda one: one.val_mean, default=None)
+        tried = [(one, one.val_mean) for one in self.finalists]
+        known = [(one, value) for one, value in tried if value is not None]
+        return max(known, key=lambda pair: pair[1])[0] if known else None
 
     @property
     def spearman(self) -> float | None:
@@ -192,6 +194,11 @@ class Tuning:
     def kendall(self) -> float | None:
         """The same by Kendall's τ_b."""
         return rank_agreement.kendall(*self._sides())
+
+    @property
+    def compared(self) -> int:
+        """The number of finalists that these correlations are over."""
+        return len(self._sides()[0])
 
     @property
     def search_cpu_seconds(self) -> float:
@@ -233,7 +240,7 @@ class Tuning:
             "finalists": [one.to_json() for one in self.finalists],
             "spearman": self.spearman,
             "kendall": self.kendall,
-            "agreement_n": 0 if self.on_whole else len(self.finalists),
+            "agreement_n": self.compared,
             "favourite": self.favourite.trial if self.favourite else None,
             "search_cpu_seconds": self.search_cpu_seconds,
             "confirm_cpu_seconds": self.confirm_cpu_seconds,
@@ -259,9 +266,15 @@ class Tuning:
         return study
 
     def _sides(self) -> tuple[Sequence[float], Sequence[float]]:
+        """Mean validation accuracies on the condensed graph and on the whole one, of finalists that have both."""
         if self.on_whole:  # there is one order only
             return [], []
-        return [one.confirmed_mean for one in self.finalists], [one.val_mean for one in self.finalists]
+        both = [(one.confirmed_mean, one.val_mean) for one in self.finalists]
+        return [here for here, there in both if there is not None], [there for _, there in both if there is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
 
 
 def _spread(values: Sequence[float]) -> float | None:

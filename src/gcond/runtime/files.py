@@ -10,6 +10,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from gcond.errors import GcondError, warn
@@ -145,9 +146,31 @@ def _place(target: str | Path) -> Path:
     return place
 
 
+@cache
+def _system() -> str:
+    """A name for all processes among which a number means one of them; nothing where the system does not tell."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+        return hashlib.sha256(f"{boot}{os.stat('/proc/self/ns/pid').st_ino}".encode()).hexdigest()[:12]  # noqa: PTH116
+    except OSError:
+        return ""
+
+
+def _remove_orphans(folder: Path, system: str) -> None:
+    """Remove the unfinished files of processes of this system that are gone: killed ones had no time to."""
+    for left in folder.glob(f".gcond-{system}-*.part") if system else ():
+        with contextlib.suppress(OSError, ValueError):
+            try:
+                os.kill(int(left.name.split("-")[2]), 0)
+            except ProcessLookupError:
+                left.unlink(missing_ok=True)
+
+
 def _new_file_beside(target: Path) -> Path:
     """A new, empty file in the folder of ``target``, with the permissions that any new file gets."""
-    temporary = target.parent / f".gcond-{secrets.token_hex(8)}.part"
+    system = _system()
+    _remove_orphans(target.parent, system)
+    temporary = target.parent / f".gcond-{system}-{os.getpid()}-{secrets.token_hex(8)}.part"
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:

@@ -27,6 +27,7 @@ def atomic_folder(target: str | Path, *, force: bool = False) -> Iterator[Path]:
     target = Path(os.path.realpath(target))
     check_new_folder(target, force=force)
     with _alone(target):
+        _bring_back(target)
         check_new_folder(target, force=force)  # another may have finished since
         temporary = target.parent / f".{target.name}.part"
         try:
@@ -96,12 +97,25 @@ def _put_in_place(temporary: Path, target: Path) -> None:
     if not target.exists():
         temporary.rename(target)
     elif not _exchange(temporary, target):
-        old = target.parent / f".{target.name}.old"
-        shutil.rmtree(old, ignore_errors=True)
+        old = _aside(target)
         target.rename(old)
         temporary.rename(target)
         shutil.rmtree(old, ignore_errors=True)
     _fsync(target.parent)
+
+
+def _aside(target: Path) -> Path:
+    """Where ``target`` is for the moment in which it is replaced in two steps."""
+    return target.parent / f".{target.name}.old"
+
+
+def _bring_back(target: Path) -> None:
+    """Undo what a process did that died between the two steps, or remove what it had no time for after them."""
+    old = _aside(target)
+    if os.path.lexists(target):
+        shutil.rmtree(old, ignore_errors=True)
+    elif old.is_dir():
+        old.rename(target)
 
 
 def _exchange(one: Path, other: Path) -> bool:

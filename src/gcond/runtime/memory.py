@@ -35,7 +35,9 @@ def reset_peak_rss() -> None:
 
 
 def hand_back() -> None:
-    """Let the system have the memory that was freed but that the allocator keeps; a millisecond or so."""
+    """Let the system have the memory that was freed but that the allocators keep; a millisecond or so."""
+    if (arrow := sys.modules.get("pyarrow")) is not None:  # it has one of its own
+        arrow.default_memory_pool().release_unused()
     with contextlib.suppress(AttributeError, OSError):  # malloc_trim is glibc's own
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -7,7 +7,7 @@ import fcntl
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _PREFIX = ".scratch-"
@@ -19,6 +19,17 @@ def locked(path: Path) -> Iterator[None]:
     with open(path, "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def remove_orphans(folder: Path, pattern: str, lock_of: Callable[[Path], Path]) -> None:
+    """Remove the files like ``pattern`` whose makers are gone: nobody holds the lock of any of them.
+
+    Files whose lock is this process's own stay, since a lock is not given twice.
+    """
+    for left in folder.glob(pattern):
+        with contextlib.suppress(OSError), open(lock_of(left), "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink(missing_ok=True)
 
 
 class ScratchFolder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -67,6 +67,9 @@ def calibrate(
     :math:`p_{ic} ∝ q_{ic} π_c / π^{train}_c`. So the frequency of a class is in the labels of single nodes, and what
     is made from them may have any shares of its own.
 
+    By balanced accuracy all classes count the same, whatever their frequencies. Then answers are weighed to equal ones,
+    :math:`p_{ic} ∝ q_{ic} / π^{train}_c`, without an estimate.
+
     The estimate can run away where answers are vague. So it is dropped if that makes validation accuracy, or the
     ``metric``, lower by more than its standard error.
     """
@@ -75,6 +78,8 @@ def calibrate(
     known = known / known.sum()
     deviation = seen.std().clamp(min=1e-12)
     plain = sharpen(scores, val, seed)
+    if metric == "balanced-accuracy":
+        return replace(plain, weights=1 / (len(known) * known))
     tried = [Calibration(s, deviation, _frequencies((s * (seen / deviation)).softmax(1), known)) for s in _tried(val)]
     weighed = _likeliest(tried, judged, val)
     if not len(val.nodes):

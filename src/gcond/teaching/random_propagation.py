@@ -53,18 +53,32 @@ class RandomPropagation:
         edges = adjacency.nnz + view.inputs.num_nodes if isinstance(adjacency, SparseMatrix) else 0
         return 3.0 * self.epochs * self.hidden * (entries + self.draws * self.hops * edges)
 
-    def log_probabilities(
-        self, train: LabelledView, val: LabelledView, classes: int, seed: int, metric: Metric = "accuracy"
-    ) -> Tensor:
-        """Of every class at every node of the training graph, by the weights of the best validation look: [N, C]."""
-        inputs, device = train.inputs, train.y.device
-        stream = generator(seed, "random propagation", device)
-        weights = {
-            "in": _glorot(inputs.num_features, self.hidden, seed, "in", device),
+    def start(self, features: int, classes: int, seed: int, device: torch.device) -> dict[str, Tensor]:
+        """The weights before anything is learned."""
+        return {
+            "in": _glorot(features, self.hidden, seed, "in", device),
             "in bias": torch.zeros(self.hidden, device=device),
             "out": _glorot(self.hidden, classes, seed, "out", device),
             "out bias": torch.zeros(classes, device=device),
         }
+
+    def log_probabilities(
+        self,
+        train: LabelledView,
+        val: LabelledView,
+        classes: int,
+        seed: int,
+        metric: Metric = "accuracy",
+        *,
+        start: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Of every class at every node of the training graph, by the weights of the best validation look: [N, C].
+
+        It learns from ``start``, which is overwritten, or from :meth:`start`.
+        """
+        inputs, device = train.inputs, train.y.device
+        stream = generator(seed, "random propagation", device)
+        weights = self.start(inputs.num_features, classes, seed, device) if start is None else start
         adam = Adam(weights, self.lr, self.weight_decay)
         leaves = {key: tensor.detach().requires_grad_() for key, tensor in weights.items()}  # the same memory
 
@@ -78,8 +92,8 @@ class RandomPropagation:
 
         def draw() -> tuple[Tensor, Tensor]:
             size = inputs.num_nodes
-            nodes = _kept((size, 1), self.node_dropout, stream)
-            return nodes, _kept((size, self.hidden), self.hidden_dropout, stream)
+            nodes = dropped((size, 1), self.node_dropout, stream)
+            return nodes, dropped((size, self.hidden), self.hidden_dropout, stream)
 
         everything = [(torch.ones((), device=device), torch.ones((), device=device))]
         best, kept, since = (-1.0, 0.0), torch.empty(0), 0
@@ -140,7 +154,7 @@ def _judge(found: Tensor, val: LabelledView, metric: Metric) -> tuple[float, flo
     return measured_once(shown.argmax(1), val.y, shown.shape[1], metric), -float(F.nll_loss(shown, val.y))
 
 
-def _kept(shape: tuple[int, ...], rate: float, stream: torch.Generator) -> Tensor:
+def dropped(shape: tuple[int, ...], rate: float, stream: torch.Generator) -> Tensor:
     """What dropout multiplies by."""
     drawn = torch.rand(shape, generator=stream, device=stream.device)
     return drawn.ge_(rate).div_(1 - rate)

@@ -11,15 +11,21 @@ from torch import Tensor
 
 from gcond.config.metric import Metric
 from gcond.graph import Inputs, LabelledView
-from gcond.graph.column_work import SmoothedRows, Smoothing, SumOfHops
+from gcond.graph.column_work import ColumnWork, Hops, SmoothedRows, Smoothing, SumOfHops
 from gcond.linalg.tall import Columns, Tall, map_rows, unit_rows
 from gcond.runtime.seeds import generator
-from gcond.training.metrics import measured_once
+from gcond.training.metrics import measured_once, standard_error
 
 HOPS = 4
 """Smoothing of the features, in hops: far enough for labels to be found on sparse graphs, and more changes little."""
+NEAR = 2
+"""Hops of the features that take the place of the mean over :data:`HOPS` where validation is clearly for them: a node's
+own features are in that mean, and where they are mostly noise it drowns what neighbours say."""
 PENALTIES = (0.3, 1.0, 3.0, 0.1, 10.0)
 """λ for rows of unit length, the usual ones first, so that they win where validation cannot tell."""
+SAME = 0.01
+"""Relative change of the weights below which a penalty is taken for the same as another: where labelled rows are many,
+most are, and scores of each would go through the graph for nothing."""
 OWN_SHARES = (0.1, 0.2, 0.5, 1.0)
 """Share of a node's own score in every step of smoothing; 1 is none at all."""
 STEPS = 10
@@ -38,6 +44,8 @@ class RidgeScores:
     """float32 [N, C]: the higher, the likelier."""
     penalty: float
     own_share: float
+    near: bool
+    """Whether features are those of :data:`NEAR` hops and not the mean over :data:`HOPS`."""
 
 
 @torch.no_grad()
@@ -50,23 +58,51 @@ def ridge_scores(
         Z = \bar H (\bar H_L^⊤ \bar H_L + λ I)^{-1} \bar H_L^⊤ (Y_L - \bar Y), \qquad
         Q ← (1 - a) Â Q + a Z, \qquad \text{scores} = Q + \bar Y
 
-    with rows of :math:`\bar H` of unit length, so that the scale of the features does not matter. λ and a are those
-    with the highest validation accuracy, or ``metric``. Where there are very many features they are folded by a random
-    projection first (:mod:`gcond.linalg.random_projection`).
+    with rows of :math:`\bar H` of unit length, so that the scale of the features does not matter; where validation is
+    clearly for it, :math:`Â^2 X` takes its place. λ and a are those with the highest validation accuracy, or
+    ``metric``. Where there are very many features they are folded by a random projection first
+    (:mod:`gcond.linalg.random_projection`).
     """
     inputs = train.inputs
     nodes, y = _some(train, seed)
     target = F.one_hot(y, classes).float()
     shares = target.mean(0)
     features = inputs.folded(generator(seed, "folding features"), labelled=len(train.nodes))
-    smooth = inputs.spread(features, SumOfHops(HOPS))
-    rows = unit_rows(inputs.by_columns(smooth))
-    weights = dict(_regressions(rows[nodes], target - shares))
+
+    def fitted(work: ColumnWork) -> tuple[Tensor | Columns, dict[float, Tensor]]:
+        rows = unit_rows(inputs.by_columns(inputs.spread(features, work)))
+        return rows, dict(regressions(rows[nodes], target - shares))
+
+    def reached(rows: Tensor | Columns, weights: dict[float, Tensor]) -> float:
+        own = rows[val.nodes]
+        scores = (own @ weight + shares for weight in weights.values())
+        return max(measured_once(each.argmax(1), val.y, classes, metric) for each in scores)
+
+    rows, weights = fitted(SumOfHops(HOPS))
+    near = False
+    if len(val.nodes):
+        others, far = fitted(Hops(NEAR)), reached(rows, weights)
+        near = reached(*others) > far + 2 * standard_error(far, val.y, classes, metric)
+        rows, weights = others if near else (rows, weights)
+    return smoothed_scores(inputs, rows, weights, shares, val, metric=metric, near=near)
+
+
+def smoothed_scores(
+    inputs: Inputs,
+    rows: Tensor | Columns,
+    weights: dict[float, Tensor],
+    shares: Tensor,
+    val: LabelledView,
+    *,
+    metric: Metric,
+    near: bool = False,
+) -> RidgeScores:
+    """The scores that ``rows`` [N, w] have by the ``weights`` [w, C] of the best penalty, smoothed over the graph."""
     penalty, own = _chosen(inputs, rows, weights, shares, val, metric=metric)
-    weight = weights[penalty]
+    weight, classes = weights[penalty], len(shares)
     scores = inputs.by_columns(map_rows(rows, classes, lambda block, _: block @ weight))
     smooth = inputs.spread(scores, Smoothing(own, STEPS))
-    return RidgeScores(map_rows(smooth, classes, lambda block, _: block + shares), penalty, own)
+    return RidgeScores(map_rows(smooth, classes, lambda block, _: block + shares), penalty, own, near)
 
 
 def _some(train: LabelledView, seed: int) -> tuple[Tensor, Tensor]:
@@ -77,14 +113,18 @@ def _some(train: LabelledView, seed: int) -> tuple[Tensor, Tensor]:
     return train.nodes[drawn], train.y[drawn]
 
 
-def _regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
-    """Each of :data:`PENALTIES` with the weights [w, C] of rows ``own`` [L, w]; one decomposition serves all."""
+def regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
+    """The :data:`PENALTIES` that differ, with the weights [w, C] of rows ``own`` [L, w]; one decomposition for all."""
     dual = len(own) <= own.shape[1]
     values, vectors = torch.linalg.eigh((own @ own.T if dual else own.T @ own).double())
     within = vectors.T @ (target if dual else own.T @ target).double()
+    tried: list[Tensor] = []
     for penalty in PENALTIES:
         solved = (vectors @ (within / (values + penalty)[:, None])).float()
-        yield penalty, own.T @ solved if dual else solved
+        weights = own.T @ solved if dual else solved
+        if all((weights - other).norm() > SAME * other.norm() for other in tried):
+            tried.append(weights)
+            yield penalty, weights
 
 
 def _chosen(
@@ -103,18 +143,19 @@ def _chosen(
     """
     if len(val.nodes) == 0:
         return PENALTIES[0], OWN_SHARES[0]
-    columns = torch.cat([weights[penalty] for penalty in PENALTIES], dim=1)
+    penalties = list(weights)
+    columns = torch.cat(list(weights.values()), dim=1)
     narrow = columns.shape[1] <= rows.shape[1]
     base = map_rows(rows, columns.shape[1], lambda block, _: block @ columns) if narrow else rows
     found = inputs.spread(inputs.by_columns(base), SmoothedRows(OWN_SHARES, STEPS, val.nodes))
     assert isinstance(found, Tensor)
     smooth = found if narrow else found @ columns
-    by_share = smooth.view(len(OWN_SHARES), len(val.nodes), len(PENALTIES), len(shares))
+    by_share = smooth.view(len(OWN_SHARES), len(val.nodes), len(penalties), len(shares))
 
     def reached(share: int, penalty: int) -> float:
         predicted = (by_share[share, :, penalty] + shares).argmax(1)
         return measured_once(predicted, val.y, len(shares), metric)
 
-    penalty = max(range(len(PENALTIES)), key=lambda place: reached(0, place))
+    penalty = max(range(len(penalties)), key=lambda place: reached(0, place))
     share = max(range(len(OWN_SHARES)), key=lambda place: reached(place, penalty))
-    return PENALTIES[penalty], OWN_SHARES[share]
+    return penalties[penalty], OWN_SHARES[share]

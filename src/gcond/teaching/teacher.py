@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gcond.config.metric import Metric
-from gcond.errors import GcondError
 from gcond.graph import LabelledView
 from gcond.graph.stored_inputs import StoredInputs
 from gcond.linalg.tall import Tall, map_rows, row_blocks
@@ -69,23 +68,37 @@ def teach(
     if name == "auto":
         raise ValueError("auto stands for several teachers: ask for one of its candidates")
     if name != "ridge" and isinstance(train.inputs, StoredInputs):
-        raise GcondError(
-            f"the teacher '{name}' needs the graph in memory, and it is streamed from its store: use teacher='ridge'"
-        )
-    choices: dict[str, Any] = {"teacher": name}
+        raise train.inputs.arrays.too_large(f"the teacher '{name}'", ", or teacher='ridge'")
+    choices: dict[str, Any] = {}
     voices: list[Tall] = []
     if name != "network":
         ridge = ridge_scores(train, val, classes, seed, metric)
-        choices |= {"penalty": ridge.penalty, "own_share": ridge.own_share}
+        choices |= {"penalty": ridge.penalty, "own_share": ridge.own_share} | ({"near": True} if ridge.near else {})
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
     networks = {"ridge": [], "network": [4], "both": [4], "ensemble": [4, 8, 4, 8, 4][:MEMBERS]}[name]
     for place, hops in enumerate(networks):
         member = RandomPropagation(hops=hops).log_probabilities(train, val, classes, seed + place, metric)
         voices.append(sharpen(member, val, seed).of(member))
-    # Each is sharpened before, so that none drowns the others, and all together after: those that agree are surer.
-    together = _together(voices, classes)
+    return calibrated(name, voices, train, val, seed, found=choices, metric=metric)
+
+
+def calibrated(
+    name: TeacherName,
+    voices: Sequence[Tall],
+    train: LabelledView,
+    val: LabelledView,
+    seed: int,
+    *,
+    found: Mapping[str, Any],
+    metric: Metric,
+) -> Taught:
+    """What the teacher ``name`` says by its ``voices``, probabilities [N, C] each; ``found`` is for the record.
+
+    Each is sharpened before, so that none drowns the others, and all together after: those that agree are surer.
+    """
+    together = _together(voices, voices[0].shape[1])
     said = calibrate(together, train, val, seed, metric=metric)
-    choices |= {"sharpness": said.sharpness, "prior": said.prior}
+    choices = {"teacher": name, **found, "sharpness": said.sharpness, "prior": said.prior}
     labels = said.of(together)
     if len(val.nodes):
         choices["val_accuracy"] = float((labels[val.nodes].argmax(1) == val.y).double().mean())

@@ -12,7 +12,8 @@ from gcond.graph.settled_inputs import settled
 from gcond.graph.stored_inputs import StoredInputs
 from gcond.models import Model
 from gcond.models.model import Dropout, Parameters
-from gcond.training.streamed_scores import Scored, streamed_scores
+from gcond.training.neighbourhood_scores import Scored
+from gcond.training.streamed_scores import streamed_scores
 
 
 @torch.no_grad()

@@ -44,6 +44,8 @@ class ModelRecord:
     source: Origin
     """The graph that it was validated and tested on."""
     class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    """The source's columns, where each feature was one of its own: another table may have them in another order."""
     directed: bool = False
     """Whether one-way edges of the source stayed one-way."""
     weighted: bool = False
@@ -52,6 +54,9 @@ class ModelRecord:
     """A fingerprint of the source's edges, where features were made from these and mean nothing elsewhere."""
     runs: Annotated[int, Field(ge=1)] = 1
     """Trainings of which this one was the best on validation nodes."""
+    sharpness: Annotated[float, Field(gt=0)] = 1.0
+    """What scores are multiplied by before they become probabilities; fitted on the source's validation nodes
+    (:mod:`gcond.training.temperature`)."""
     epoch: Count = 0
     """The epoch that the weights are of."""
     val_accuracy: Fraction | None = None

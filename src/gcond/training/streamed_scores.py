@@ -17,30 +17,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from gcond.errors import GcondError
 from gcond.graph.column_work import Hops
-from gcond.graph.inputs import Inputs
-from gcond.graph.settled_inputs import settled
-from gcond.graph.stored_inputs import SLACK, StoredInputs
+from gcond.graph.stored_inputs import StoredInputs
 from gcond.linalg import tall
-from gcond.linalg.sparse import Matrix, SparseMatrix
+from gcond.linalg.sparse import Matrix
 from gcond.linalg.tall import RowFile
 from gcond.models import Model
 from gcond.models.model import Parameters, streamable
 from gcond.models.stages import Attend, Local, Product, Spread, Stages
 from gcond.models.streamed_attention import Attention
-from gcond.runtime.memory import held_bytes
-from gcond.runtime.progress_tick import Tick
+from gcond.runtime.progress_tick import Tick, count
 from gcond.runtime.threads import deserved, fewer_threads
-
-Scored: TypeAlias = tuple[int, Tensor, Tensor]
-"""Which set of weights; which of the wanted nodes, int64 [b], by their places; and their class scores [b, C]."""
+from gcond.training.neighbourhood_scores import Scored, by_neighbourhoods
 
 
 @torch.no_grad()
@@ -51,7 +43,7 @@ def streamed_scores(
     found = [model.stages(one) if streamable(model) else None for one in parameters]
     runs = [stages for stages in found if stages is not None]
     if not runs:
-        yield from _by_neighbourhoods(model, parameters, inputs, nodes)
+        yield from by_neighbourhoods(model, parameters, inputs, nodes)
         return
     together = _runs_together(runs[0], inputs)
     for first in range(0, len(runs), together):
@@ -175,7 +167,7 @@ class _SideBySide:
         widest = self.runs[0].widest
         with fewer_threads(deserved((last - first) * widest**2)):
             made = [run.rows(first, last, chosen) for run in self.runs]
-        self.tick(self.what, last, self.num_nodes)
+        self.tick(self.what, last, self.num_nodes, detail=count(last, self.num_nodes, "rows"))
         return torch.cat([*(rows[:, : self.cut] for rows in made), *(rows[:, self.cut :] for rows in made)], 1)
 
 
@@ -237,7 +229,7 @@ class _Pass:
             later = hops if x.is_sparse else 0
             key = (form, hops - later) if hops - later else ("", 0)
             if key not in sources:
-                read = inputs.kept(form, hops).rows if key[1] else x.block
+                read = _unheard(inputs.kept(form, hops)).rows if key[1] else x.block
                 sources[key] = _LastBlock(read, x.nbytes / (4 * max(1, inputs.num_nodes)))
             made = [_Part(sources[key], one.width, partial(_times, one)) for one in products]
             if later:
@@ -253,7 +245,7 @@ class _Pass:
         moving = len(runs) * cut
         file = self._written(runs, cut)
         moved = self.inputs.spread(file if not stay else _ColumnsOf(file, 0, moving), stage.work, stage.form)
-        assert isinstance(moved, RowFile)
+        moved = _unheard(moved)
         self._files.append(moved)
         parts = [(part,) for part in _cut(moved, 0, cut, len(runs))]
         if not stay:
@@ -273,7 +265,7 @@ class _Pass:
                 to, off = (_column(file, start + heads * (each + which) + head) for which in range(2))
                 z = _ColumnsOf(file, start + each * head, start + each * (head + 1))
                 moved = self.inputs.spread(z, Attention(to, off, stage.slope))
-                assert isinstance(moved, RowFile)
+                moved = _unheard(moved)
                 self._files.append(moved)
                 parts += _cut(moved, 0, each, 1)
             attended.append(_Run(tuple(parts)))
@@ -295,6 +287,12 @@ class _Pass:
         return _SideBySide(tuple(runs), cut, self.inputs.num_nodes, what, self.inputs.streaming.tick)
 
 
+def _unheard(file: object) -> RowFile:
+    """A file of which only what is made of its rows is told."""
+    assert isinstance(file, RowFile)
+    return RowFile(file.path, file.shape, file.offset)
+
+
 def _times(product: Product, rows: Matrix) -> Tensor:
     return rows @ product.weight
 
@@ -312,42 +310,3 @@ def _cut(file: RowFile, start: int, width: int, count: int) -> list[_Part]:
         return rows[:, first : first + width]
 
     return [_Part(source, width, partial(take, start + place * width)) for place in range(count)]
-
-
-def _by_neighbourhoods(
-    model: Model, parameters: Sequence[Parameters], inputs: StoredInputs, nodes: Tensor
-) -> Iterator[Scored]:
-    """Blocks of nodes with all that their scores depend on; a block that does not fit is halved."""
-    order = nodes.argsort()
-    done, size = 0, len(nodes)
-    tick, what = inputs.streaming.tick, f"scores of {model.name}"
-    tick(what, done, len(nodes))
-    while done < len(nodes):
-        places = order[done : done + size]
-        try:
-            around, rows = inputs.around(nodes[places], model.reach, model.precomputed)
-            _check_room(model, parameters, inputs, around)
-        except GcondError:
-            if len(places) == 1:
-                raise
-            size = ceil(len(places) / 2)
-            continue
-        own = torch.searchsorted(rows, nodes[places])
-        for run, one in enumerate(parameters):
-            yield run, places, model.logits(one, settled(around))[own]
-        done += len(places)
-        tick(what, done, len(nodes))
-
-
-def _check_room(model: Model, parameters: Sequence[Parameters], inputs: StoredInputs, around: Inputs) -> None:
-    """Refuse a neighbourhood on which the model's layers do not fit; an edge may carry as much as a node."""
-    widths = [tensor.shape[-1] for tensor in parameters[0].values() if tensor.dim() > 1]
-    assert isinstance(around.adjacency, SparseMatrix)
-    numbers = 2 * around.num_nodes * sum(widths) + around.adjacency.nnz * max(widths, default=0)
-    need = held_bytes() + 4 * numbers + SLACK
-    if need > inputs.streaming.memory:
-        raise GcondError(
-            f"'{model.name}' does not say its stages, so its layers would have to be in memory on the "
-            f"{around.num_nodes:,} nodes of '{inputs.arrays.name}' that one node looks at, which takes about "
-            f"{need / 10**6:.0f} MB: use memory='{ceil(need / 10**6)}MB' or more"
-        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ from gcond.condensed.origin import load_origin
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.graph import Setting, SourceGraph
+from gcond.graph.feature_names import check_same_features, in_order
 from gcond.graph.feature_treatment import treated
 from gcond.graph.features import FeatureTransform
 from gcond.graph.node_choice import NodePart, choose_nodes
 from gcond.graph.node_ids import NodeIds
+from gcond.graph.stored_graph import StoredGraph
 from gcond.models import Model
 from gcond.models.model import Parameters
 from gcond.runtime import notebook
@@ -115,11 +118,13 @@ class TrainedModel:
     ) -> SourceGraph:
         """``graph`` as the model takes it: in its setting, with its directions and with its feature transform.
 
-        The transform is applied with the statistics that it had in training. Labels need not be there. Features that
-        were transformed otherwise, and other numbers of them, are refused.
+        The transform is applied with the statistics that it had in training. Labels need not be there. Where features
+        are columns of a table, they are found by their names, in whatever order. Features that were transformed
+        otherwise, others, and other numbers of them are refused.
         """
         made = self.record
-        loaded = load_origin(made, graph, setting=setting, data_dir=data_dir, labelled=False)
+        read = partial(load_origin, made, graph, setting=setting, data_dir=data_dir, labelled=False)
+        loaded = self._in_order(read(), read)
         transform = FeatureTransform.from_json(made.transform)
         if loaded.transform != transform:
             if loaded.transform.kind != "none":
@@ -142,6 +147,21 @@ class TrainedModel:
             )
         return loaded
 
+    def _in_order(self, graph: SourceGraph, read: Callable[..., SourceGraph]) -> SourceGraph:
+        """``graph`` with its columns where the model expects them; ``read`` gives it with its features as they are."""
+        expected, own = self.record.feature_names, graph.feature_names
+        if not expected or not own or own == expected:
+            return graph
+        check_same_features(graph, expected)
+        if isinstance(graph, StoredGraph):
+            raise GcondError(
+                f"the features of '{graph.name}' are in another order than the model's, and they are streamed from "
+                "its store: pack a table with its columns in the model's order"
+            )
+        # Statistics are those of columns, so they are put in order before anything is made of them.
+        raw = graph if graph.transform.kind == "none" else read(features="none")
+        return treated(in_order(raw, expected), FeatureTransform.from_json(self.record.transform))
+
     @with_usual_torch
     def predict(
         self,
@@ -151,7 +171,8 @@ class TrainedModel:
         device: str = "auto",
         threads: int | None = None,
     ) -> Predictions:
-        """The probability of each class for all nodes of ``graph``, or for some.
+        """The probability of each class for all nodes of ``graph``, or for some: the softmax of the model's scores,
+        made as sure as validation nodes allow (:attr:`ModelRecord.sharpness`).
 
         ``graph`` is the source, or another graph with the same features, read by :meth:`read`. ``nodes`` are row
         numbers, a boolean mask, ids as its table has them (text), or a part: ``"train"``, ``"val"``, ``"test"`` or
@@ -166,7 +187,7 @@ class TrainedModel:
         ids = source.ids if source.ids is not None else NodeIds.row_numbers(source.num_nodes)
         return Predictions(
             nodes=chosen,
-            probabilities=scores.softmax(1),
+            probabilities=(self.record.sharpness * scores).softmax(1),
             ids=ids.take(chosen),
             class_names=self.class_names,
             labels=source.y[chosen],
@@ -179,7 +200,8 @@ class TrainedModel:
         """A module of stock ``torch_geometric.nn`` layers with these weights and the same scores (extra ``pyg``).
 
         It takes ``x``, ``edge_index`` and ``edge_weight`` as ``SourceGraph.to_pyg()`` has them, and its dropout is that
-        of the recipe once it is told to ``train()``.
+        of the recipe once it is told to ``train()``. Scores times ``record.sharpness`` are those that the softmax of
+        :meth:`predict` is of.
         """
         dropout = float(self.record.recipe.get("dropout", 0.0))
         return self.model.to_pyg(self.parameters, dropout=dropout, weighted=self.record.weighted)

@@ -9,9 +9,8 @@ and are told in the order in which they were drawn, so neither the number of wor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -20,16 +19,16 @@ from gcond.condensed import CondensedGraph, Recommendation
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.evaluation.evaluate import check_fit, check_one_number_of_threads, source_of, trained_on, working
-from gcond.evaluation.recommend import Training
+from gcond.evaluation.tuning.candidates import Candidate, as_finalist, each_once, shortlist
 from gcond.evaluation.tuning.rungs import goes_on, rungs
+from gcond.evaluation.tuning.search_progress import SearchProgress
 from gcond.evaluation.tuning.search_space import TuningSpace, tuning_space
 from gcond.graph import SourceGraph
 from gcond.jobs import ORIGINAL, Runner, TrainingJob
 from gcond.models import Model
-from gcond.results import Finalist, RunFolder, SourceSummary, Trial, TunedTrial, Tuning
+from gcond.results import Finalist, RunFolder, SourceSummary, Trial, Tuning
 from gcond.results.optuna_study import finished, new_study, quietly, require_optuna, tell
 from gcond.results.search import CondensedSummary
-from gcond.results.tuning import State
 from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine
 from gcond.runtime.progress_tick import Tick, ignore
@@ -37,7 +36,6 @@ from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe
 
 if TYPE_CHECKING:
-    import optuna
     from torch_geometric.data import Data
 
 BATCH = 8
@@ -57,6 +55,7 @@ def tune(
     final_runs: int = 5,
     batch: int = BATCH,
     prune: bool = True,
+    check: bool = True,
     grid: Mapping[str, Any] | None = None,
     folder: str | Path | None = None,
     engine: Engine | None = None,
@@ -77,9 +76,10 @@ def tune(
     far train on, from a ninth of the epochs to a third to all (:mod:`gcond.evaluation.tuning.rungs`).
 
     The ``top`` configurations that were fully trained, of different architectures where there are enough, and the usual
-    ones of their models are then trained from ``final_runs`` seeds on ``graph``, which settles who wins, and on the
-    whole graph, and tested; no test node is looked at before, and test accuracy chooses nothing. The outcome says how
-    far the two orders agree and what both sides cost, and has the winner as a recommendation:
+    ones of their models are then trained from ``final_runs`` seeds on ``graph``, which settles who wins, and tested,
+    where there are test nodes; no test node is looked at before, and test accuracy chooses nothing. With ``check`` they
+    are trained on the whole graph, too, which may take longer than all the rest: the outcome says how far the two
+    orders agree and what both sides cost. It has the winner as a recommendation:
     ``small.with_recommendation(found.recommendation)`` records it, and ``gcond.evaluate(small, on=graph,
     recipe="recommended")`` trains by it.
 
@@ -96,7 +96,7 @@ def tune(
     check_trials(trials, space)
     searched = trained_on(graph, on)
     source = source_of(searched, on)
-    check_fit(searched, source)
+    check_fit(searched, source, ("val",))
     small = searched if isinstance(searched, CondensedGraph) else None
     made = small.provenance if small is not None else None
     plan = Tuning(
@@ -118,12 +118,12 @@ def tune(
     check_same_search(kept, plan)
     choose_device(device)
     with working(engine, threads) as workers:
-        share = _Share(on_progress or ignore, trials)
+        share = SearchProgress(on_progress or ignore, trials)
         runner = Runner(source, kept, workers, device=device, on_progress=share)
         search = _Search(runner, small, space, plan, share)
         search.go()
         share.confirm()
-        finalists = search.finalists(top, tuple(range(seed, seed + final_runs)))
+        finalists = search.finalists(top, tuple(range(seed, seed + final_runs)), check=check)
     found = replace(search.so_far(), finalists=finalists)
     return replace(found, recommendation=search.recommendation(found))
 
@@ -154,43 +154,15 @@ def check_same_search(folder: RunFolder, plan: Tuning) -> None:
             raise GcondError(f"'{folder.path}' holds a search with {what}: give another folder, or search as it did")
 
 
-@dataclass(eq=False)
-class _Candidate:
-    """A configuration that is being tried."""
-
-    number: int
-    model: str
-    settings: dict[str, Any]
-    training: Training
-    asked: optuna.Trial | None = None
-    """As Optuna drew it; ``None`` is the usual configuration."""
-    state: State = "pruned"
-    accuracies: list[float] = field(default_factory=list)
-    epochs: int = 0
-    cpu_seconds: list[float] = field(default_factory=list)
-
-    def trial(self) -> TunedTrial:
-        return TunedTrial(
-            number=self.number,
-            model=self.model,
-            settings=self.settings,
-            state=self.state,
-            accuracies=tuple(self.accuracies),
-            epochs=self.epochs,
-            cpu_seconds=math.fsum(self.cpu_seconds),
-            usual=self.asked is None,
-        )
-
-
 class _Search:
     """The state of a search: what was tried so far."""
 
     def __init__(
-        self, runner: Runner, small: CondensedGraph | None, space: TuningSpace, plan: Tuning, share: _Share
+        self, runner: Runner, small: CondensedGraph | None, space: TuningSpace, plan: Tuning, share: SearchProgress
     ) -> None:
         self.runner, self.small, self.space, self.plan, self.share = runner, small, space, plan, share
         self.seeds = tuple(range(plan.seed, plan.seed + plan.runs))
-        self.done: list[_Candidate] = []
+        self.done: list[Candidate] = []
         self._study = new_study(plan.seed)
         self._reached: list[list[float]] = [[] for _ in rungs(Recipe(), plan.prune)]
         """Validation accuracies of all that came to each rung."""
@@ -212,8 +184,9 @@ class _Search:
         trials = tuple(one.trial() for one in self.done)
         return replace(self.plan, trials=trials, failures=tuple(self.runner.failures))
 
-    def finalists(self, top: int, seeds: tuple[int, ...]) -> tuple[Finalist, ...]:
-        """The best that were fully trained, and the usual configurations of their models, trained anew on both graphs.
+    def finalists(self, top: int, seeds: tuple[int, ...], *, check: bool) -> tuple[Finalist, ...]:
+        """The best that were fully trained, and the usual configurations of their models, trained anew: on the graph
+        that was searched on and, with ``check``, on the whole one.
 
         One training each is too few to tell the best from the lucky: more seeds on the graph that was searched on
         settle the order.
@@ -222,14 +195,16 @@ class _Search:
         ranked = sorted(complete, key=lambda one: (-one.accuracies[-1], one.number))
         best = shortlist(ranked, top)
         usual = [self.space.starts[model] for model in {one.model for one in best}]
-        best += [one for one in _each_once(ranked) if one.training in usual and one not in best]
-        on_searched = self._tested(best, self.small, seeds)
-        self.share.whole_graph()
-        on_whole = self._tested(best, None, seeds) if self.small is not None else on_searched
+        best += [one for one in each_once(ranked) if one.training in usual and one not in best]
+        on_searched = on_whole = self._tested(best, self.small, seeds)
+        if self.small is not None:
+            self.share.whole_graph()
+            on_whole = self._tested(best, None, seeds) if check else [[] for _ in best]
+        there = len(seeds) if check or self.small is None else 0
         found = [
-            _finalist(one, searched, whole)
+            as_finalist(one, searched, whole)
             for one, searched, whole in zip(best, on_searched, on_whole, strict=True)
-            if len(searched) == len(whole) == len(seeds)
+            if (len(searched), len(whole)) == (len(seeds), there)
         ]
         return tuple(sorted(found, key=lambda one: (-one.confirmed_mean, one.trial)))
 
@@ -255,20 +230,20 @@ class _Search:
             cpu_seconds=found.search_cpu_seconds + found.confirm_cpu_seconds,
         )
 
-    def _next(self) -> list[_Candidate]:
+    def _next(self) -> list[Candidate]:
         """The next batch: first of all the usual configurations, then what Optuna draws."""
         batch = []
         if not self.done:
             for number, (model, start) in enumerate(self.space.starts.items()):
-                batch.append(_Candidate(number, model, self.space.usual(model), start))
+                batch.append(Candidate(number, model, self.space.usual(model), start))
         with quietly():
             for number in range(len(self.done) + len(batch), min(len(self.done) + self.plan.batch, self.plan.wanted)):
                 asked = self._study.ask()
                 model, drawn = self.space.draw(asked)
-                batch.append(_Candidate(number, model, drawn, self.space.training(model, drawn), asked))
+                batch.append(Candidate(number, model, drawn, self.space.training(model, drawn), asked))
         return batch
 
-    def _train(self, batch: Sequence[_Candidate]) -> bool:
+    def _train(self, batch: Sequence[Candidate]) -> bool:
         """Train ``batch``, rung by rung; whether all of it is done."""
         going = list(batch)
         for rung, reached in enumerate(self._reached):
@@ -290,22 +265,23 @@ class _Search:
         return True
 
     def _tested(
-        self, best: Sequence[_Candidate], graph: CondensedGraph | None, seeds: tuple[int, ...]
+        self, best: Sequence[Candidate], graph: CondensedGraph | None, seeds: tuple[int, ...]
     ) -> list[list[Trial]]:
         """Trials of each of the ``best`` on ``graph``, the whole one if there is none, tested after the search."""
-        trainings = [one.training for one in best]
+        trainings, label = [one.training for one in best], self._label(graph)
+        tested = bool(self.runner.source.test_mask.any())
         return self.runner.train(
-            [TrainingJob(graph, one.model, one.recipe, seeds, self._label(graph)) for one in trainings]
+            [TrainingJob(graph, one.model, one.recipe, seeds, label, tested=tested) for one in trainings]
         )
 
     def _label(self, graph: CondensedGraph | None) -> str:
         return ORIGINAL if graph is None else "the condensed graph"
 
-    def _job(self, one: _Candidate, rung: int) -> TrainingJob:
+    def _job(self, one: Candidate, rung: int) -> TrainingJob:
         recipe = rungs(one.training.recipe, self.plan.prune)[rung]
         return TrainingJob(self.small, one.training.model, recipe, self.seeds, self._label(self.small), tested=False)
 
-    def _count(self, one: _Candidate, job: TrainingJob, trials: Sequence[Trial]) -> None:
+    def _count(self, one: Candidate, job: TrainingJob, trials: Sequence[Trial]) -> None:
         one.accuracies.append(fmean(trial.val for trial in trials))
         if (job.model, job.recipe) in self._counted:  # the same was drawn again, and not trained again
             return
@@ -313,7 +289,7 @@ class _Search:
         one.epochs += sum(trial.epochs or job.recipe.epochs for trial in trials)
         one.cpu_seconds += [trial.cpu_seconds for trial in trials]
 
-    def _tell(self, one: _Candidate) -> None:
+    def _tell(self, one: Candidate) -> None:
         with quietly():
             if one.asked is not None:
                 tell(self._study, one.asked, one.trial())
@@ -327,72 +303,3 @@ class _Search:
         """Leave what there is in the folder, for whoever looks or goes on."""
         if self.runner.folder.path is not None and not self.runner.engine.idle:
             self.so_far().save(self.runner.folder.path)
-
-
-def shortlist(ranked: Sequence[_Candidate], top: int) -> list[_Candidate]:
-    """The ``top`` of ``ranked`` to look at more closely: the best of each architecture, and then whoever is next.
-
-    A search ends in the neighbourhood of its best, and five near twins stand or fall together on another graph.
-    """
-    once = _each_once(ranked)
-    first = {one.training.model: one for one in reversed(once)}
-    best = [one for one in once if first[one.training.model] is one][:top]
-    return best + [one for one in once if one not in best][: top - len(best)]
-
-
-def _each_once(ranked: Sequence[_Candidate]) -> list[_Candidate]:
-    """``ranked`` without configurations that were drawn again."""
-    return list({one.training: one for one in reversed(ranked)}.values())[::-1]
-
-
-def _finalist(one: _Candidate, on_searched: Sequence[Trial], on_whole: Sequence[Trial]) -> Finalist:
-    recipe = one.training.recipe
-    new = [trial for trial in on_searched if trial.condensed is not None]
-    return Finalist(
-        trial=one.number,
-        model=one.model,
-        settings=settings.as_dict(one.training.model),
-        recipe=asdict(recipe),
-        searched=one.accuracies[-1],
-        confirmed=tuple(trial.val for trial in on_searched),
-        confirmed_test=tuple(trial.test for trial in on_searched if trial.test is not None),
-        confirm_cpu_seconds=math.fsum(trial.cpu_seconds for trial in new),
-        val=tuple(trial.val for trial in on_whole),
-        test=tuple(trial.test for trial in on_whole if trial.test is not None),
-        epochs=sum(trial.epochs or recipe.epochs for trial in on_whole),
-        cpu_seconds=math.fsum(trial.cpu_seconds for trial in on_whole),
-    )
-
-
-class _Share:
-    """What the runner tells of a batch's rung, as progress of the search."""
-
-    def __init__(self, tick: Tick, trials: int) -> None:
-        self._tick, self._trials = tick, trials
-        self._what, self._detail = "searching", ""
-        self._start = self._size = self._rung = 0
-        self._rungs = 1
-
-    def begin(self, done: int, size: int, rungs: int, best: float | None) -> None:
-        """A batch of ``size`` trials after ``done`` others."""
-        self._start, self._size, self._rungs = done, size, rungs
-        self._detail = f"best {100 * best:.1f} %" if best is not None else ""
-        self.climb(0)
-
-    def climb(self, rung: int) -> None:
-        self._rung = rung
-
-    def confirm(self) -> None:
-        """The search is over: the best are trained anew."""
-        self._what = "confirming"
-
-    def whole_graph(self) -> None:
-        """And on the whole graph."""
-        self._what = "on the whole graph"
-
-    def __call__(self, what: str, done: float, total: float, detail: str = "") -> None:
-        if self._what != "searching":
-            self._tick(self._what, done, total, detail)
-            return
-        within = (self._rung + (done / total if total else 1.0)) / self._rungs
-        self._tick(self._what, self._start + self._size * within, self._trials, self._detail)

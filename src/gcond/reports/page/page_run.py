@@ -13,7 +13,8 @@ from gcond.reports.display_names import cleaned
 from gcond.reports.page.remake_commands import commands_of
 from gcond.reports.score_changes import changed, with_changes
 from gcond.reports.tables import count
-from gcond.results import Comparison, Failure, Line, RunFolder, Search, SourceSummary, Tuning
+from gcond.results import Audit, Comparison, Failure, Line, RunFolder, Search, SourceSummary, Tuning
+from gcond.results.audit import AUDIT
 from gcond.results.comparison import COMPARISON
 from gcond.results.search import SEARCH
 from gcond.results.tuning import TUNING
@@ -49,6 +50,7 @@ class PageRun:
     notes: tuple[str, ...] = ()
     search: Search | None = None
     tuning: Tuning | None = None
+    audit: Audit | None = None
     compared: bool = False
     """Whether the lines are of a comparison, in which all methods were measured alike at every budget."""
 
@@ -58,7 +60,7 @@ class PageRun:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        searched = (part.failures for part in (self.search, self.tuning) if part is not None)
+        searched = (part.failures for part in (self.search, self.tuning, self.audit) if part is not None)
         return self.comparison.failures + tuple(failure for part in searched for failure in part)
 
     @property
@@ -107,22 +109,23 @@ def read_runs(paths: Sequence[str | Path]) -> list[PageRun]:
 
 
 def _of_folder(path: Path) -> PageRun:
-    """The run in the folder ``path``, as ``gcond compare``, ``gcond nas`` and ``gcond tune`` left it."""
+    """The run in the folder ``path``, as ``gcond compare``, ``nas``, ``tune`` and ``audit`` left it."""
     folder = RunFolder(path)
-    comparison, search, tuning = folder.comparison(), folder.search(), folder.tuning()
-    source = next((part.source for part in (comparison, search, tuning) if part is not None), None)
+    comparison, search, tuning, audit = folder.comparison(), folder.search(), folder.tuning(), folder.audit()
+    source = next((part.source for part in (comparison, search, tuning, audit) if part is not None), None)
     if source is None:
-        raise GcondError(f"'{path}' is not a run: it has neither {COMPARISON} nor {SEARCH} nor {TUNING}")
+        raise GcondError(f"'{path}' is not a run: it has neither {COMPARISON} nor {SEARCH} nor {TUNING} nor {AUDIT}")
     found = replace(comparison, lines=with_changes(comparison)) if comparison else Comparison(source, ())
     graphs, notes = _shown_graphs(folder, found.lines)
     return PageRun(
         name=path.resolve().name,
         comparison=found,
         graphs=tuple(graphs),
-        commands=tuple(part.command for part in (found, search, tuning) if part is not None and part.command),
+        commands=tuple(part.command for part in (found, search, tuning, audit) if part is not None and part.command),
         notes=tuple(notes),
         search=search,
         tuning=tuning,
+        audit=audit,
         compared=comparison is not None,
     )
 

@@ -22,8 +22,8 @@ def commands_of(provenance: Provenance, file: str) -> list[str]:
     assigned = _assigned(_unusual(provenance))
     words += ["--set", *assigned] if assigned else []
     made = [shlex.join([*words, "-o", Path(file).name])]
-    if provenance.grown_from:
-        made = []  # growing starts from another file, whose name is not recorded
+    if provenance.grown_from or provenance.updates:
+        made = []  # growing and updating start from another file, whose name is not recorded
     return made + _evaluations(provenance, Path(file).name, source)
 
 

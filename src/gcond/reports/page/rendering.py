@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gcond import __version__
 from gcond.errors import GcondError
+from gcond.reports.audit_table import audit_lines, audit_tables
 from gcond.reports.display_names import clean
 from gcond.reports.page import page_tables, sentences
 from gcond.reports.page.embedded_figures import pictures_of
@@ -74,6 +75,19 @@ def _section(index: int, run: PageRun, source: SourceGraph | None) -> dict[str, 
         "tuning": sentences.tuning_sentence(tuning) if tuning else "",
         "finalists": finalists_table(tuning) if tuning and tuning.finalists else None,
         "tuning_facts": tuning_facts(tuning) if tuning else {},
+        "audit": _audited(run),
+    }
+
+
+def _audited(run: PageRun) -> dict[str, Any] | None:
+    """The audit of a run, where there is one: a sentence, tables, and what is to be known beside them."""
+    found = run.audit
+    if found is None:
+        return None
+    return {
+        "sentence": sentences.audit_sentence(found),
+        "tables": audit_tables(found),
+        "lines": audit_lines(found),
     }
 
 

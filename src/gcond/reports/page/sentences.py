@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gcond.reports.page.page_run import ENOUGH, PageRun
 from gcond.reports.tables import accuracy, assignments, count, percent, seconds, size
 from gcond.reports.tuning_table import searched_on
-from gcond.results import Line, Search, Tuning
+from gcond.results import Audit, Line, Search, Tuning
 
 
 class Name(str):
@@ -87,22 +87,37 @@ def tuning_sentence(found: Tuning) -> str:
     where = f"on {searched_on(found)}"
     sentence = f"{count(len(found.trials), 'configuration')} of {models} {_were(len(found.trials))} tried {where}"
     winner, usual = found.winner, found.usual
-    if winner is None:
-        return f"{sentence}; none of them has been trained on the whole graph yet."
+    if winner is None or winner.mean is None:
+        return f"{sentence}; none of them has been tested on the whole graph yet."
     sentence += (
         f". Trained on the whole graph, the winner gets {accuracy(winner.mean, winner.spread)} % of the test nodes"
     )
     sentence += f" right (n = {len(winner.test)})"
-    if usual is not None and usual is not winner:
+    if usual is not None and usual is not winner and usual.mean is not None:
         sentence += f", the usual configuration {accuracy(usual.mean, usual.spread)} %"
     return f"{sentence}. No test node was looked at before that."
+
+
+def audit_sentence(found: Audit) -> Sentence:
+    """Accuracy without noise, and under the worst of it before condensing, on everything trained on; first model."""
+    model, stages = found.models[0], found.noises("before")
+    parts: list[str] = [f"Test accuracy with {model.upper()} without noise"]
+    parts.append(", and at worst where the source was changed before condensing: " if stages else ": ")
+    shown = [(subject.name, clean) for subject in found.subjects if (clean := found.accuracy(subject.name, model))]
+    for place, (name, clean) in enumerate(shown):
+        noisy = [one.mean for noise in stages if (one := found.accuracy(name, model, "before", noise))]
+        worst = f" and {percent(min(noisy))} %" if noisy else f"{' (not measured with noise)' if stages else ''}"
+        parts += ["; " if place else "", Name(name), f" {percent(clean.mean)} %{worst}"]
+    return (*parts, ".")
 
 
 def _searched(run: PageRun) -> str:
     """The kind of search that the run holds, if it holds one."""
     if run.search:
         return "architecture search"
-    return "hyper-parameter search" if run.tuning else ""
+    if run.tuning:
+        return "hyper-parameter search"
+    return "audit" if run.audit else ""
 
 
 def _were(number: int) -> str:

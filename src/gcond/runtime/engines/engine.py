@@ -42,6 +42,8 @@ class Engine(ABC):
 
     idle: ClassVar[bool] = False
     """Whether it does nothing, so that there is nothing new to keep."""
+    workers: int | None = None
+    """Jobs at a time, where it is known."""
     threads_per_job: int | None = None
     """CPU threads that every job computes with, where somebody asked for a number; else it is as many as its work
     deserves, of those that its process may have."""

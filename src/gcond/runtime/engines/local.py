@@ -37,6 +37,7 @@ class LocalEngine(Engine):
     """
 
     def __init__(self, workers: int | None = None, threads: int | None = None, *, strict: bool = False) -> None:
+        self.workers: int
         self.workers, self.threads = divide(workers, threads)
         self.threads_per_job = None if threads is None else self.threads
         self._strict = strict

@@ -59,7 +59,7 @@ class RayEngine(Engine):
                     yield Outcome(job, *ray.get(done))
                 except ray.exceptions.RayError as error:
                     gone = isinstance(error, ray.exceptions.WorkerCrashedError | ray.exceptions.OutOfMemoryError)
-                    yield Outcome(job, error=DIED if gone else _first_line(error))
+                    yield Outcome(job, error=DIED if gone else _reason(error))
         finally:
             for task in running:
                 ray.cancel(task, force=True)
@@ -103,6 +103,12 @@ def _work(function: Work[Any, Any, Any], shared: object, job: object, threads: i
 
     use_threads(threads)
     return attempt(function, shared, job, lambda fraction: None)  # tasks only have results to tell
+
+
+def _reason(error: Exception) -> str:
+    """Why a task could not begin: what gcond said where its arguments were unpacked, or else what Ray says."""
+    said = [line.partition(f"{GcondError.__name__}: ")[2].strip() for line in str(error).splitlines()]
+    return next((line for line in reversed(said) if line), _first_line(error))
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,1 @@
+"""What a person should know before publishing a condensed graph, or relying on it."""

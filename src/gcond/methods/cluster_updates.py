@@ -1,0 +1,145 @@
+"""Clusters that follow their source: the same choices, a refreshed teacher, and groups that go on from earlier ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gcond.condensed import CondensedGraph, Task
+from gcond.condensed.source_changes import SourceChanges
+from gcond.config.metric import Metric
+from gcond.graph import Inputs, LabelledView
+from gcond.graph.column_work import Hops
+from gcond.graph.kept_groups import KeptGroups
+from gcond.graph.some_rows import some_rows
+from gcond.linalg.random_projection import MOST_ENTRIES
+from gcond.linalg.sparse import Identity
+from gcond.matching.probe import Probe
+from gcond.methods.clusters import Clustered, Clusters, labelled_by
+from gcond.models import MLP
+from gcond.runtime.seeds import generator
+from gcond.teaching import Taught, TeacherName
+from gcond.teaching.refresher import teach_again
+from gcond.training import Recipe
+
+OUTGROWN = 1.8
+"""Choices are made again once the source has so many times the nodes that it had when they were made, or at once where
+looking is cheap."""
+CHEAP = 5e8
+"""Multiply-adds with the features that a glance may take for that: less than a tenth of a second."""
+GLANCED_AT = 500
+"""Validation nodes that a glance looks at, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Glance(Probe):
+    """A probe for a choice between two: a narrow network for a short time, on the rows of a few validation nodes."""
+
+    on_rows: bool | None = True
+    row_model: ClassVar[MLP] = MLP(layers=2, hidden=32)
+    row_recipe: ClassVar[Recipe] = Recipe(epochs=80, lr=0.03, patience=0, validate_every=8)
+
+    @property
+    def scored(self) -> int:
+        room = max(100, MOST_ENTRIES // max(1, self.val.inputs.num_nodes))
+        return min(len(self.val.nodes), GLANCED_AT, room)
+
+    @cached_property
+    def rows(self) -> LabelledView:
+        drawn = torch.randperm(len(self.val.nodes), generator=generator(self.seed, "validation rows"))
+        chosen = drawn[: self.scored].sort().values.to(self.val.nodes.device)
+        rows = some_rows(self.val.inputs, self.val.nodes[chosen], Hops(self.hops))
+        everyone = torch.arange(len(rows), device=rows.device)
+        return LabelledView(Inputs(rows, Identity()), everyone, self.val.y[chosen], everyone.cpu())
+
+
+def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, changes: SourceChanges) -> Clustered:
+    """What ``method`` makes of ``task``, going on from the groups and the teacher's labels in ``small``."""
+    assert small.cluster is not None
+    classes_before = changes.classes[small.hard_labels]
+    smooth = KeptGroups.following(
+        task.train.inputs,
+        method.hops,
+        task.seed,
+        before=groups_before(small.cluster, changes)[task.train.source_index],
+        classes_before=classes_before,
+    )
+    taught = taught_again(method.teacher, task, small, changes.classes, method.metric)
+    task.notes.choices |= taught.choices
+    graph, quota = _with_spread(method, task, small, taught, smooth)
+    return Clustered(replace(labelled_by(task, taught), quota=quota), graph)
+
+
+def taught_again(name: TeacherName, task: Task, small: CondensedGraph, classes: Tensor, metric: Metric) -> Taught:
+    """Labels for all nodes of ``task`` by the teacher ``name``, who remembers ``small``; its ``classes`` are so now."""
+    said = small.provenance.choices if small.provenance is not None else {}
+    return teach_again(
+        name,
+        task.train,
+        task.val,
+        task.num_classes,
+        task.seed,
+        memory=(small.x, labels_now(small, classes, task.num_classes)),
+        reached=said.get("val_accuracy") if said.get("teacher") in {"network", "both"} else None,
+        metric=metric,
+    )
+
+
+def groups_before(cluster: Tensor, changes: SourceChanges) -> Tensor:
+    """The synthetic node that each node of the source now stood behind: int64 [N], -1 for none or no longer."""
+    group = cluster[changes.before.clamp(min=0)]
+    return torch.where(changes.unsettled, -1, group)
+
+
+def labels_now(small: CondensedGraph, classes: Tensor, count: int) -> Tensor:
+    """The labels of ``small`` as shares of the ``count`` classes that there are now: float32 [n, C].
+
+    A row that was of a class that is gone counts nothing.
+    """
+    soft = small.y if small.y.dim() == 2 else F.one_hot(small.y, small.num_classes).float()
+    there = classes >= 0
+    now = torch.zeros(len(soft), count)
+    now[:, classes[there]] = soft[:, there]
+    return now / now.sum(1, keepdim=True).clamp(min=1e-12)
+
+
+def _with_spread(
+    method: Clusters, task: Task, small: CondensedGraph, taught: Taught, smooth: KeptGroups
+) -> tuple[CondensedGraph, Tensor]:
+    """The condensed graph with the spread that is set, or was chosen before, or is now; and its nodes per class."""
+    made = small.provenance
+    assert made is not None
+    if method.weight == "auto":  # what was chosen stays
+        method = replace(method, weight="labelled" if made.choices.get("weight") == "labelled" else "alike")
+    means, quota = replace(method, spread="means").gather(task, taught, smooth)
+    assert means.cluster is not None
+    group, middle = means.cluster[task.train.source_index], means.x.mean(0)
+
+    def wide() -> CondensedGraph:
+        further = smooth.stretch(group, means.num_nodes, method.weights(task))
+        return replace(means, x=middle + further * (means.x - middle))
+
+    notes = task.notes.choices
+    spread: str = method.spread
+    notes["weight"] = method.weight
+    if spread == "auto":
+        spread = "nodes" if made.choices.get("spread") == "nodes" else "means"
+        settled = int(made.choices.get("settled_at", made.source["nodes"]))
+        glance = Glance(task.val, task.num_classes, task.seed, method.metric)
+        cheap = task.val.inputs.feature_entries * glance.scored <= CHEAP
+        if len(task.val.nodes) and (cheap or task.source_nodes >= OUTGROWN * settled):
+            tried = {"means": means, "nodes": wide()}
+            reached = {name: glance.accuracy(each.view().to(task.train.y.device)) for name, each in tried.items()}
+            (other,) = set(tried) - {spread}
+            notes["spread"] = spread = other if reached[other] > reached[spread] else spread
+            notes["tried"] = {f"spread={name}": value for name, value in reached.items()}
+            notes["settled_at"] = task.source_nodes
+            return tried[spread], quota
+        notes["settled_at"] = settled
+    notes["spread"] = spread
+    return wide() if spread == "nodes" else means, quota
