@@ -107,6 +107,78 @@ line("learning rate not a number", "evaluate SMALL --on SOURCE --set lr=nan", "l
 line("unknown selection", "evaluate SMALL --on SOURCE --set select=best", "select='best'", "best-validation")
 line("assignment without a value", "evaluate SMALL --on SOURCE --set epochs", "key=value", "'epochs'")
 
+# --- the other commands, asked for what cannot be
+line("train without a source", "train SMALL -o m.safetensors", "add --on SOURCE")
+line("train to nowhere", "train SMALL --on SOURCE", "needs --out")
+line("train an unknown model", "train SMALL --on SOURCE --model gnc -o m.safetensors", "did you mean 'gcn'?")
+line("train to another format", "train SMALL --on SOURCE -o m.pt", "'m.pt'", "end it in .safetensors")
+line("train a whole graph on another", "train SOURCE --on SMALL -o m.safetensors", "leave --on")
+line("train no runs", "train SMALL --on SOURCE --runs 0 -o m.safetensors", "0 runs are too few")
+line("train over what it is trained on", "train SMALL --on SOURCE -o SMALL --force", "is the source itself")
+line(
+    "predict by no model", "predict nothing.safetensors --on SOURCE -o p.csv", "there is no file 'nothing.safetensors'"
+)
+line("predict by a graph", "predict SMALL --on SOURCE -o p.csv", "a trained model is needed")
+line("predict to another format", "predict SMALL --on SOURCE -o p.xlsx", "p.xlsx", ".parquet")
+line("predict part of a part", "predict SMALL --on SOURCE -o p.csv --part most", "--part cannot be 'most'")
+line("predict ids of no file", "predict SMALL --on SOURCE -o p.csv --nodes ids.txt", "there is no file 'ids.txt'")
+line("tune nothing", "tune", "--on SOURCE", "--whole SOURCE")
+line("tune no trials", "tune SMALL --on SOURCE --trials 0", "0 trials are too few")
+line("tune an unknown setting", "tune SMALL --on SOURCE --grid width=1,2", "width")
+line("tune without a source", "tune SMALL", "add --on SOURCE")
+line("tune and save nowhere", "tune --whole SOURCE --save", "--save writes into a condensed file")
+line("nas without a source", "nas SMALL", "needs --on")
+line("nas of an unknown model", "nas SMALL --on SOURCE --model gnc", "did you mean 'gcn'?")
+line("nas over nothing", "nas SMALL --on SOURCE --model gcn --grid hidden=", "hidden")
+line("nas of no graph", "nas nothing.safetensors --on SOURCE", "there is no file 'nothing.safetensors'")
+line("recommend for nothing", "recommend --on SOURCE", "needs a file")
+line("recommend with one run", "recommend SMALL --on SOURCE --runs 1", "says nothing of its noise")
+line("recommend for a source", "recommend SOURCE --on SOURCE", "holds a source graph", "condensed graph is needed")
+line("compact of no file", "compact nothing.safetensors --entries 2", "there is no file 'nothing.safetensors'")
+line("compact without a measure", "compact SMALL", "--on SOURCE", "--entries 100")
+line("compact to no entries", "compact SMALL --entries 0", "entries")
+line("compact to odd bits", "compact SMALL --bits 5", "--bits cannot be '5'")
+line("compact said twice", "compact SMALL --entries 2 --tolerance 0.1", "leave one out")
+line("compact onto itself", "compact SMALL --entries 2 -o SMALL --force", "is the source itself")
+line("compact to another format", "compact SMALL --entries 2 -o c.npz", "'c.npz'", "end it in .safetensors")
+line("condense to another format", "condense SOURCE --nodes 6 -o c.pt", "'c.pt'", "end it in .safetensors")
+line(
+    "grow what did not learn",
+    "grow SMALL --on SOURCE --nodes 9",
+    "does not learn its nodes",
+    "condense the source anew",
+)
+line("grow without a size", "grow SMALL --on SOURCE", "needs --nodes")
+line("pack no folder", "pack nowhere -o out/p.gcond", "nowhere")
+line("pack to another name", "pack SOURCE -o out/p.zip", "p.zip", ".gcond")
+line("pack within nothing", "pack SOURCE -o out/p.gcond --memory lots", "lots", "2GB")
+line("synthesize no nodes", "synthesize -o out/t --nodes 0 --edges 9", "0")
+line("synthesize to nowhere", "synthesize --nodes 100 --edges 9", "needs --out")
+line("synthesize onto what is there", "synthesize -o SMALL --nodes 300 --edges 900", "small.safetensors")
+line("propagate backwards", "propagate SOURCE -o h.npy --hops -1", "hops")
+line("propagate within nothing", "propagate SOURCE -o h.npy --memory 1kB", "memory")
+line("compare without a budget", "compare SOURCE --methods random", "--ratio or --nodes")
+line("compare no methods", "compare SOURCE --nodes 6 --methods ,", "--methods")
+line("compare an unknown method", "compare SOURCE --nodes 6 --methods randm", "did you mean 'random'?")
+line("compare odd budgets", "compare SOURCE --nodes 6,x", "--nodes cannot be 'x'")
+line("compare no seeds", "compare SOURCE --nodes 6 --seeds 0", "0 seeds are too few")
+line("compare by no metric", "compare SOURCE --nodes 6 --metric auc", "--metric cannot be 'auc'", "macro-f1")
+line("compare one that is not", "compare SOURCE --nodes 6 --methods random --set gcond.epochs=2", "not compared")
+line("compare what no folder knows", "compare SOURCE --so-far -o OUT", "does not know what to compare")
+line("report of nothing", "report nowhere -o p.html", "nowhere")
+line("report to no page", "report SMALL -o p.pdf", "'p.pdf' is not a page", ".html")
+line("report over what it is about", "report SMALL -o SMALL", "is what the page is about")
+line("report of an empty run", "report OUT -o p.html", "out")
+line("plot of nothing", "plot nothing.safetensors", "there is no file or folder")
+line("plot an unknown figure", "plot SMALL --kind grpah", "did you mean 'graph'?")
+line("plot in another format", "plot SMALL --kind graph -o g.pdf", "g.pdf", ".png or .svg")
+line("plot a threshold of no source", "plot SMALL --kind threshold -o t.svg", "add --on SOURCE")
+line("reproduce no table", "reproduce table9", "table9")
+line("reproduce on no set", "reproduce main --datasets corra", "corra")
+line("demo with a word too many", "demo cora", "'cora'")
+line("explain a model twice", "models gcn sgc", "'sgc'")
+line("explain no method at all", "methods zzz", "unknown method 'zzz'", "gcond")
+
 # --- budgets
 line("no budget", "condense SOURCE", "either", "--ratio 2.6% or --nodes 70")
 line("two budgets", "condense SOURCE --ratio 10% --nodes 6", "either", "--ratio 2.6% or --nodes 70")
@@ -666,7 +738,7 @@ def demo_folder_is_a_file(w):
 
 
 def test_there_are_many_cases_and_each_is_its_own():
-    assert len({case.name for case in CASES}) == len(CASES) >= 40
+    assert len({case.name for case in CASES}) == len(CASES) >= 180
 
 
 @pytest.mark.parametrize("machine_readable", [False, True], ids=["", "json"])

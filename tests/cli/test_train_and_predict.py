@@ -291,3 +291,24 @@ def test_a_full_disk(command, workspace, gcond, model, monkeypatch):
     }[command]
     before = workspace.contents()
     assert_refused(gcond(*argv), ["the disk is full"], before, workspace)
+
+
+def test_the_metric_is_an_option_of_its_own(workspace, gcond):
+    words = ("train", workspace.small, "--on", workspace.source, "--set", "epochs=3", "--metric", "macro-f1")
+    told = gcond(*words, "-o", "m.safetensors", "--json")
+    assert told.code == 0, told.err
+    assert json.loads(told.out)["recipe"]["metric"] == "macro-f1"
+    twice = gcond(
+        "train",
+        workspace.small,
+        "--on",
+        workspace.source,
+        "--metric",
+        "macro-f1",
+        "--set",
+        "metric=accuracy",
+        "-o",
+        "n.safetensors",
+    )
+    assert twice.code == 2
+    assert "the metric is given twice" in twice.err

@@ -13,13 +13,14 @@ from gcond.cli.common_options import (
     Common,
     DirectedOption,
     FeaturesOption,
+    MetricOption,
     SetOption,
     SettingOption,
     check_new_file,
     flag,
     whole_number,
 )
-from gcond.cli.evaluate import advice_for, divide_settings, load_whole, networks_of
+from gcond.cli.evaluate import advice_for, divide_settings, load_whole, networks_of, with_metric
 from gcond.cli.model_facts import model_facts, model_payload
 from gcond.errors import GcondError
 
@@ -44,6 +45,7 @@ def command(
     set_: Annotated[
         SetOption, Parameter(help="Settings of the training or of the model, such as epochs=600 or hidden=64.")
     ] = (),
+    metric: MetricOption = None,
     recipe: Annotated[
         str | None,
         Parameter(
@@ -71,7 +73,7 @@ def command(
     if out.suffix != ".safetensors":
         raise GcondError(f"'{out}' is no name for a model: end it in .safetensors")
     models.find(model)
-    shape, training = divide_settings([model], parse_assignments(set_))
+    shape, training = divide_settings([model], with_metric(parse_assignments(set_), metric))
     (network,) = networks_of([model], shape)
     for other in (graph, on or graph):
         check_new_file(out, other, force)

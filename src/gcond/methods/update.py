@@ -32,11 +32,13 @@ from gcond.methods.selection_updates import selected_again
 from gcond.runtime.device import choose_device
 from gcond.runtime.stopwatch import Stopwatch
 from gcond.runtime.threads import check_threads, threads_for
+from gcond.runtime.torch_settings import with_usual_torch
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+@with_usual_torch
 def update(
     condensed: CondensedGraph | str | Path,
     *,

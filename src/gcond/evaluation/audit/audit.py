@@ -24,6 +24,7 @@ from gcond.runtime.device import choose_device
 from gcond.runtime.engines import Engine, LocalEngine
 from gcond.runtime.progress_tick import Tick, ignore
 from gcond.runtime.threads import check_threads
+from gcond.runtime.torch_settings import with_usual_torch
 from gcond.training import Recipe
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ SEEDS, RUNS = 3, 3
 QUICK_SEEDS, QUICK_RUNS = 1, 2
 
 
+@with_usual_torch
 def audit(
     small: CondensedGraph | str | Path | Sequence[CondensedGraph | str | Path],
     *,
