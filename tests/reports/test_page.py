@@ -204,7 +204,7 @@ def test_a_search_for_hyper_parameters_alone_is_a_run(tmp_path, no_figures):
     assert "toy: hyper-parameter search" in Elements(render_page(read_runs([tmp_path]))).text
     write_result(tmp_path, tuning(finalists=(), trials=tuning().trials[:1]))
     text = Elements(render_page(read_runs([tmp_path]))).text
-    assert "1 configuration of GCN was tried on 8 condensed nodes; none of them has been trained on the whole" in text
+    assert "1 configuration of GCN was tried on 8 condensed nodes; none of them has been tested on the whole" in text
     assert "1 of 4: 1 trained fully" in text
 
 

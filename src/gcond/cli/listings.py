@@ -80,11 +80,16 @@ def datasets(*, common: Common = DEFAULTS) -> None:
 
     found = catalogue(common.data)
     figures = ("nodes", "edges", "features", "classes", "train", "val", "test")
-    rows = tuple((d["name"], *(f"{d[key]:,}" for key in figures)) for d in found)
+    rows = tuple((d["name"], *(_short(d[key]) for key in figures)) for d in found)
     # Plain lines under the table: paths and addresses are long, and stay whole for copying.
     name_width, setting_width = (max(len(d[key]) for d in found) for key in ("name", "setting"))
     places = [f" {d['name']:{name_width}}  {d['setting']:{setting_width}}  {d['where']}" for d in found]
     voice.result({"datasets": found}, Table(("data set", *figures), rows, tight=True).rich(), "\n".join(places))
+
+
+def _short(number: int) -> str:
+    """A number as it is up to ten million, beyond that in millions (M): a table of them fits a narrow window."""
+    return f"{number:,}" if number < 10**7 else f"{number / 10**6:,.0f}M"
 
 
 def _together(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
