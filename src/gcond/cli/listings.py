@@ -88,8 +88,8 @@ def datasets(*, common: Common = DEFAULTS) -> None:
 
 
 def _short(number: int) -> str:
-    """A number as it is up to ten million, beyond that in millions (M): a table of them fits a narrow window."""
-    return f"{number:,}" if number < 10**7 else f"{number / 10**6:,.0f}M"
+    """A number as it is below a million, else in millions (M): a table of them fits a narrow window."""
+    return f"{number:,}" if number < 10**6 else f"{number / 10**6:,.1f}M"
 
 
 def _together(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
