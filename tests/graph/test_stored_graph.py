@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import pickle
 
+import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gcond
 from gcond.data.store_reading import open_store
 from gcond.data.store_writing import write_store
 from gcond.errors import GcondError
-from gcond.graph import streamed_operator
+from gcond.graph import feature_choice, feature_treatment, streamed_operator
 from gcond.graph.column_work import Hops, SmoothedRows, Smoothing, SumOfHops
+from gcond.graph.feature_treatment import treated
 from gcond.graph.features import FeatureTransform
 from gcond.graph.stored_features import StoredFeatures
 from gcond.graph.stored_graph import StoredGraph, on_engine, watched
@@ -313,3 +317,29 @@ def test_the_fingerprint_is_kept_in_the_store(make_graph, stored, monkeypatch):
     other = dataclasses.replace(graph, transform=FeatureTransform("unit-rows"))
     with pytest.raises(pytest.fail.Exception):  # another graph has another
         _ = other.sha256
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_transform_is_chosen_from_blocks_as_in_memory_and_kept(shape, make_graph, stored, monkeypatch):
+    monkeypatch.setattr(feature_choice, "BLOCK_BYTES", 500)
+    graph = make_graph(**shape)
+    here, there = treated(graph, "auto"), treated(stored(graph), "auto")
+    assert there.transform.kind == here.transform.kind
+    assert there.notes[-1] == here.notes[-1]
+    monkeypatch.setattr(feature_treatment, "choose_transform", lambda *_: pytest.fail("it was there"))
+    again = treated(there.with_transform(FeatureTransform()), "auto")
+    assert again.transform == there.transform
+    (kept,) = (there.arrays.folder / "derived").glob("features-*.json")
+    kept.write_text('{"transform": {"kind": "foreign"}}')
+    with pytest.raises(pytest.fail.Exception):  # what is damaged is chosen again
+        treated(there.with_transform(FeatureTransform()), "auto")
+
+
+@given(data=st.data(), rows=st.integers(1, 60), step=st.integers(1, 70))
+def test_rows_are_read_alone_or_in_blocks(data, rows, step, tmp_path_factory):
+    path = tmp_path_factory.mktemp("rows") / "x.npy"
+    matrix = np.arange(3 * rows, dtype="<f4").reshape(rows, 3)
+    np.save(path, matrix)
+    wanted = np.array(sorted(data.draw(st.lists(st.integers(0, rows - 1)))), dtype=np.int64)
+    found = streamed_operator.read_rows(np.load(path, mmap_mode="r"), wanted, step)
+    assert np.array_equal(found, matrix[wanted])

@@ -8,9 +8,10 @@ and start, trained for a few steps on labelled rows of Â²X and scored on valid
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -26,6 +27,8 @@ from gcond.graph.stored_transform import any_negative, fit_stored
 from gcond.graph.streamed_operator import StreamedOperator
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Matrix, SparseMatrix, take_rows
+from gcond.linalg.tall import BLOCK_BYTES
+from gcond.runtime.memory import hand_back
 from gcond.runtime.seeds import generator
 from gcond.runtime.threads import threads_for
 
@@ -76,15 +79,15 @@ def choose_transform(graph: SourceGraph, raw: Matrix | StoredFeatures) -> Choice
 
 def _choose(graph: SourceGraph, raw: Matrix | StoredFeatures) -> Choice:
     train, val = (_Rows.of(graph.view(part), raw) for part in ("train", "val"))
+    found = {kind: fitted(kind, graph, raw) for kind in candidates(raw)}
+    if "unit-columns" in found and set(found["unit-columns"].scale) == {1.0}:
+        del found["unit-columns"]  # words that are there or not: it would do nothing
+    # Rows in memory are propagated when they are asked for, those in a file once for all transforms.
+    ahead = train.ahead(found), val.ahead(found)
     right: dict[FeatureKind, Tensor] = {}
-    found: dict[FeatureKind, FeatureTransform] = {}
-    for kind in candidates(raw):
-        found[kind] = fitted(kind, graph, raw)
-        if kind == "unit-columns" and set(found[kind].scale) == {1.0}:
-            continue  # words that are there or not: it would do nothing
-        right[kind] = judge(
-            train.propagated(found[kind]), train.y, val.propagated(found[kind]), val.y, graph.num_classes
-        )
+    for kind, transform in found.items():
+        rows = (one[kind] if one else part.propagated(transform) for one, part in zip(ahead, (train, val), strict=True))
+        right[kind] = judge(next(rows), train.y, next(rows), val.y, graph.num_classes)
     best = max(right, key=lambda kind: float(right[kind].mean()))  # the first of equals
     chosen = best if _clearly_better(right[best], right["none"]) else "none"
     return Choice(found[chosen], _sentence(chosen, right))
@@ -174,8 +177,10 @@ class _Rows:
     """[m, k]: labelled rows of Â, on their k neighbours."""
     first: scipy.sparse.csr_matrix
     """[k, r]: the neighbours' rows of Â, on the r nodes that they reach."""
-    raw: Matrix
-    """[r, d]: features of these."""
+    raw: Matrix | StoredFeatures
+    """[r, d]: features of these, or where they are in a file all of them, [N, d]."""
+    nodes: Tensor
+    """int64 [r]: which rows of the features these are."""
 
     @classmethod
     def of(cls, view: LabelledView, raw: Matrix | StoredFeatures) -> _Rows:
@@ -189,14 +194,36 @@ class _Rows:
             if max(first.nnz, last.nnz) * width <= PRODUCTS:
                 break
         nodes = view.source_index[torch.from_numpy(reached)]
-        read = raw.raw_matrix(nodes) if isinstance(raw, StoredFeatures) else take_rows(raw, nodes)
-        return cls(view.y[chosen], last, first, read)
+        read = raw if isinstance(raw, StoredFeatures) else take_rows(raw, nodes)
+        return cls(view.y[chosen], last, first, read, nodes)
 
     def propagated(self, transform: FeatureTransform) -> Tensor:
         """float32 [m, d]: labelled rows of Â²X, with X as ``transform`` makes it."""
+        assert not isinstance(self.raw, StoredFeatures)
         x = transform.apply(self.raw)
         product = self.last @ (self.first @ (x.to_scipy() if isinstance(x, SparseMatrix) else x.numpy()))
         return torch.from_numpy(product.toarray() if scipy.sparse.issparse(product) else product)
+
+    def ahead(self, transforms: Mapping[FeatureKind, FeatureTransform]) -> dict[FeatureKind, Tensor]:
+        """The same by each of the ``transforms`` where features are in a file, a block of which is held at a time.
+
+        What labelled rows reach may be most of the graph.
+        """
+        if not isinstance(self.raw, StoredFeatures):
+            return {}
+        across, step = self.first.tocsc(), max(1, BLOCK_BYTES // (4 * max(1, self.raw.shape[1])))
+        sums: dict[FeatureKind, Any] = dict.fromkeys(transforms, 0)
+        for start in range(0, len(self.nodes), step):
+            hand_back()
+            rows, part = self.raw.raw_matrix(self.nodes[start : start + step]), across[:, start : start + step].tocsr()
+            for kind, transform in transforms.items():
+                x = transform.apply(rows)
+                sums[kind] = sums[kind] + part @ (x.to_scipy() if isinstance(x, SparseMatrix) else x.numpy())
+        products = {kind: self.last @ each for kind, each in sums.items()}
+        return {
+            kind: torch.from_numpy(each.toarray() if scipy.sparse.issparse(each) else each)
+            for kind, each in products.items()
+        }
 
 
 def _occupied(rows: scipy.sparse.csr_matrix) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
+import json
 
 from gcond.errors import GcondError
-from gcond.graph.feature_choice import choose_transform, fitted
+from gcond.graph.feature_choice import Choice, choose_transform, fitted
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.graph.features import FeatureTransform, compact
 from gcond.graph.source_graph import SourceGraph
 from gcond.graph.stored_graph import StoredGraph
+from gcond.graph.stored_inputs import DERIVED
 from gcond.graph.structural_features import structural_features
 from gcond.linalg.sparse import Matrix
+from gcond.runtime.files import write_text
 
 
 def treated(graph: SourceGraph, asked: FeatureChoice | FeatureTransform, raw: Matrix | None = None) -> SourceGraph:
@@ -48,10 +53,25 @@ def _treated_as_read(graph: StoredGraph, asked: FeatureChoice | FeatureTransform
     if isinstance(asked, FeatureTransform):
         return graph.with_transform(asked)
     if asked == "auto":
-        choice = choose_transform(graph, graph.stored)
+        choice = _kept_choice(graph)
         return graph.with_transform(choice.transform, (choice.note,))
     assert asked != "structural"
     return graph.with_transform(fitted(asked, graph, graph.stored))
+
+
+def _kept_choice(graph: StoredGraph) -> Choice:
+    """The transform that is chosen for a graph on disk; it is kept in the store, since it looks at every feature."""
+    facts = [graph.arrays.sha256, graph.setting, "auto"]
+    name = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+    path = graph.arrays.folder / DERIVED / f"features-{name}.json"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError, GcondError):
+        known = json.loads(path.read_bytes())
+        return Choice(FeatureTransform.from_json(known["transform"]), str(known["note"]))
+    choice = choose_transform(graph, graph.stored)
+    with contextlib.suppress(OSError, GcondError):  # where nothing may be written it is made each time
+        path.parent.mkdir(exist_ok=True)
+        write_text(path, json.dumps({"transform": choice.transform.to_json(), "note": choice.note}))
+    return choice
 
 
 def _refusal(graph: SourceGraph, kind: str) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gcond.graph.features import SPARSE_BELOW, FeatureTransform
 from gcond.graph.stored_arrays import StoredArrays, StoredSparseRows
-from gcond.graph.streamed_operator import mapped_again, read_piece
+from gcond.graph.streamed_operator import read_piece, read_rows
 from gcond.linalg.sparse import Matrix, SparseMatrix, dense
 from gcond.linalg.tall import BLOCK_BYTES
 
@@ -127,13 +127,8 @@ class StoredFeatures:
         x = self.arrays.x
         if isinstance(x, StoredSparseRows):
             return self._sparse(wanted).rows(back)
-        found = np.empty((len(wanted), x.shape[1]), "<f4")
-        step = self._step()
-        for first in range(0, len(wanted), step):  # the pages of each piece are let go of with its map
-            piece = mapped_again(x)
-            found[first : first + step] = piece[wanted[first : first + step]]
-            del piece
-        return torch.from_numpy(found)[back]
+        found = torch.from_numpy(read_rows(x, wanted, self._step()))
+        return found if torch.equal(back, torch.arange(len(back))) else found[back]
 
     def __getitem__(self, index: Tensor) -> Tensor:
         """The rows ``index`` (int64 [m]), dense: float32 [m, d]."""

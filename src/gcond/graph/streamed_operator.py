@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,9 @@ BLOCK_ENTRIES = 8_000_000
 BLOCK_ROWS = 200_000
 """Rows of it, at most: their product with 64 columns takes 51 MB, and MKL has it twice."""
 
+ALONE = 8
+"""With fewer wanted rows of a block than one in so many, each is read alone."""
+
 
 def read_piece(array: np.ndarray, start: int, stop: int) -> np.ndarray:
     """Entries ``start`` to ``stop`` of a one-dimensional array, read from its file where it is a map of one.
@@ -32,11 +36,29 @@ def read_piece(array: np.ndarray, start: int, stop: int) -> np.ndarray:
     return np.fromfile(str(array.filename), array.dtype, stop - start, offset=array.offset + start * size)
 
 
-def mapped_again(array: np.ndarray) -> np.ndarray:
-    """The same array by a map of its own, whose pages are let go of with it."""
+def read_rows(array: np.ndarray, wanted: np.ndarray, step: int) -> np.ndarray:
+    """The rows ``wanted`` (int64 [m], sorted) of an array [N, d], read from its file where it is a map of one.
+
+    It goes over blocks of ``step`` rows: of one in which few are wanted they are read alone. A map would bring what
+    lies around each, so that rows from all over it make all of it this process's own.
+    """
     if not isinstance(array, np.memmap) or array.filename is None:
-        return array
-    return np.memmap(str(array.filename), array.dtype, "r", array.offset, array.shape)
+        return array[wanted]
+    found = np.empty((len(wanted), array.shape[1]), array.dtype)
+    size = found.itemsize * array.shape[1]
+    flat = array.reshape(-1)
+    with open(str(array.filename), "rb", buffering=0) as file:
+        for start in range(0, len(array), step):
+            stop = min(start + step, len(array))
+            low, high = np.searchsorted(wanted, (start, stop))
+            if (high - low) * ALONE < stop - start:
+                for place in range(low, high):
+                    if os.preadv(file.fileno(), [found[place].data], array.offset + int(wanted[place]) * size) != size:
+                        raise OSError("a file ended before it should")
+                continue
+            block = read_piece(flat, start * array.shape[1], stop * array.shape[1]).reshape(stop - start, -1)
+            found[low:high] = block[wanted[low:high] - start]
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,12 +88,12 @@ class RowFile:
     def __getitem__(self, index: Tensor) -> Tensor:
         """The rows ``index`` (int64 [m]): float32 [m, w]."""
         found = torch.empty(len(index), self.shape[1])
-        rows, places = index.numpy(), None
-        if len(index) * SPARSE_READ < self.shape[0]:
-            places = np.memmap(self.path, "<f4", "r", self.offset, self.shape, order="F")
+        rows, length = index.numpy(), self.shape[0]
+        few = 0 < len(index) * SPARSE_READ < length
         for column in range(self.shape[1]):
-            if places is not None:
-                found[:, column] = torch.from_numpy(places[rows, column])
+            if few:  # by a map of this column alone: what lies around each place comes with it, and goes with the map
+                places = np.memmap(self.path, "<f4", "r", self.offset + 4 * length * column, length)
+                found[:, column] = torch.from_numpy(places[rows])
             else:
                 found[:, column] = self._piece(0, self.shape[0], column, column + 1)[0][index]
                 self.hear(self.shape[0] * (column + 1) // self.shape[1], self.shape[0])
