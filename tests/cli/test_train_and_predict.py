@@ -217,7 +217,7 @@ LINES = {
 }
 PREPARED = {
     "a model cut short": (lambda w, m: ["predict", cut(m)], "cannot be read"),
-    "a model with a flipped bit": (lambda w, m: ["predict", flipped(m)], "not those that were written"),
+    "a model with a flipped bit": (lambda w, m: ["predict", flipped(m)], "does not hold what gcond wrote"),
     "a pickle": (lambda w, m: ["predict", w.file("m.safetensors", pickle.dumps({}))], "never opens"),
     "an empty file": (lambda w, m: ["predict", w.file("m.safetensors", b"")], "it is empty"),
     "a model of another tool": (lambda w, m: ["predict", foreign(w)], "no model of gcond's"),
