@@ -179,6 +179,16 @@ line("demo with a word too many", "demo cora", "'cora'")
 line("explain a model twice", "models gcn sgc", "'sgc'")
 line("explain no method at all", "methods zzz", "unknown method 'zzz'", "gcond")
 
+# --- what the machine refuses
+line("a name that is too long", f"condense SOURCE --nodes 6 -o {'n' * 300}.safetensors", "File name too long")
+line("an input of a name that is too long", f"inspect {'n' * 300}", "File name too long")
+line("a source of a name that is too long", f"condense {'n' * 5000} --nodes 6", "File name too long")
+line(
+    "a model that no memory holds",
+    "train SMALL --on SOURCE -o out/m.safetensors --set hidden=99999999999",
+    "not enough memory",
+)
+
 # --- budgets
 line("no budget", "condense SOURCE", "either", "--ratio 2.6% or --nodes 70")
 line("two budgets", "condense SOURCE --ratio 10% --nodes 6", "either", "--ratio 2.6% or --nodes 70")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import json
+import shlex
 import os
 import pickle
 
@@ -90,8 +91,17 @@ def test_predictions_are_a_table(suffix, workspace, gcond, model):
     assert said["accuracy"] == {}
 
 
+def test_what_comes_next_can_be_pasted(workspace, gcond):
+    """Names with spaces are quoted as a shell wants them."""
+    source = workspace.source.rename(workspace.folder / "my graph.safetensors")
+    made = gcond("condense", source, "--nodes", 6, "--method", "random", "-o", "my small.safetensors")
+    assert shlex.join(["gcond", "evaluate", "my small.safetensors", "--on", str(source)]) in made.out
+    made = gcond("train", source, "-o", "my model.safetensors", "--set", "epochs=5")
+    assert shlex.join(["gcond", "predict", "my model.safetensors", "--on", str(source)]) in made.out
+
+
 def test_chosen_nodes_and_parts(workspace, gcond, model):
-    ids = workspace.file("ids.txt", "7\n\n  3 \n")
+    ids = workspace.file("ids.txt", "\ufeff7\r\n\n  3 \n")  # as an editor on Windows may write it
     out = workspace.out / "p.csv"
     assert gcond("predict", model, "--on", workspace.source, "--nodes", ids, "-o", out).code == 0
     assert [row["id"] for row in csv.DictReader(out.open(newline=""))] == ["7", "3"]

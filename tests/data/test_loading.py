@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import networkx
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -25,6 +26,7 @@ from gcond.graph.source_graph import SourceGraph
         ("", "source is empty"),
         (7, "a int is not a graph"),
         (None, "a NoneType is not a graph"),
+        (networkx.path_graph(3), "a Graph of networkx .* give torch_geometric.utils.from_networkx"),
     ],
 )
 def test_unknown_sources(source, message, offline):

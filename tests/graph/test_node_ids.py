@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -112,6 +113,10 @@ def test_nodes_by_every_name(make_graph):
     assert choose_nodes(graph, torch.tensor([5, 4])).tolist() == [5, 4]
     assert choose_nodes(graph, ["n7", "n2"]).tolist() == [7, 2]
     assert choose_nodes(make_graph(), ["7", "2"]).tolist() == [7, 2]
+    assert choose_nodes(graph, np.array([5, 4])).tolist() == [5, 4]
+    assert choose_nodes(graph, [np.int64(5), np.int32(4)]).tolist() == [5, 4]
+    assert choose_nodes(graph, np.array(["n7", "n2"])).tolist() == [7, 2]
+    assert choose_nodes(graph, graph.val_mask.numpy()).tolist() == graph.val_mask.nonzero().squeeze(1).tolist()
 
 
 @pytest.mark.parametrize(
@@ -125,6 +130,10 @@ def test_nodes_by_every_name(make_graph):
         ([1.5], "one kind or the other"),
         ([True], "one kind or the other"),
         (["nobody"], "no node with the id 'nobody'"),
+        (3, r"nodes=3 is no list of nodes: write \[3\]"),
+        (torch.tensor(3), r"write \[3\]"),
+        (np.array([1.5]), "one kind or the other"),
+        (np.ones(3, dtype=bool), "must be \\[80\\]"),
         (torch.ones(3, dtype=torch.bool), "must be \\[80\\]"),
         (torch.zeros(80, dtype=torch.bool), "no node is named"),
     ],

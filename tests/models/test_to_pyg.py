@@ -32,10 +32,10 @@ STOCK = {
 }
 
 
-def module_and_scores(model, graph, make_parameters, *, dropout=0.0, weighted=False):
+def module_and_scores(model, graph, make_parameters, *, dropout=0.0, weighted=False, directed=False):
     parameters = make_parameters(model, graph.num_features, graph.num_classes, 3, torch.float32)
     data = graph.to_pyg()
-    module = model.to_pyg(parameters, dropout=dropout, weighted=weighted)
+    module = model.to_pyg(parameters, dropout=dropout, weighted=weighted, directed=directed)
     return module, data, model.logits(parameters, graph.view("train").inputs)
 
 
@@ -55,6 +55,26 @@ def test_weights_of_edges_count_as_they_do_here(name, make_graph, make_parameter
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("model", CASES, ids=repr)
+def test_one_way_edges_count_as_they_do_here(model, weighted, make_graph, make_parameters):
+    graph = make_graph(seed=1, weighted=weighted, directed=True)
+    module, data, expected = module_and_scores(model, graph, make_parameters, weighted=weighted, directed=True)
+    torch.testing.assert_close(module(data.x, data.edge_index, data.edge_weight), expected, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", models.available())
+def test_edges_without_weights_weigh_one(name, make_graph, make_parameters):
+    graph = make_graph(seed=1, directed=True)
+    module, data, expected = module_and_scores(
+        models.find(name)(), graph, make_parameters, weighted=True, directed=True
+    )
+    assert bool((data.edge_weight == 1).all())
+    torch.testing.assert_close(module(data.x, data.edge_index, None), expected, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
 def test_sage_on_weights_that_nobody_spoke_of_is_another_model(make_graph, make_parameters):
     module, data, expected = module_and_scores(models.SAGE(), make_graph(weighted=True), make_parameters)
     assert not torch.allclose(module(data.x, data.edge_index, data.edge_weight), expected, atol=1e-3)
@@ -67,9 +87,11 @@ def test_the_layers_are_stock_ones(name, make_graph, make_parameters):
     assert any(type(part) is STOCK[name] for part in module.modules())
 
 
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("name", [name for name in models.available() if name != "sgc"])
-def test_dropout_is_there_for_further_training_and_weights_learn(name, make_graph, make_parameters):
-    module, data, _ = module_and_scores(models.find(name)(), make_graph(), make_parameters, dropout=0.5)
+def test_dropout_is_there_for_further_training_and_weights_learn(name, directed, make_graph, make_parameters):
+    graph = make_graph(directed=directed)
+    module, data, _ = module_and_scores(models.find(name)(), graph, make_parameters, dropout=0.5, directed=directed)
     still = [module(data.x, data.edge_index, data.edge_weight) for _ in range(2)]
     assert torch.equal(*still)
     module.train()

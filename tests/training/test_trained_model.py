@@ -76,10 +76,11 @@ def test_a_node_s_prediction_does_not_depend_on_who_is_asked_for(name, graph, br
 
 @pytest.mark.parametrize("name", models.available())
 @pytest.mark.parametrize("weighted", [False, True])
-def test_pyg_s_module_predicts_the_same(name, weighted, make_graph, brief):
-    graph = make_graph(weighted=weighted)
+@pytest.mark.parametrize("directed", [False, True])
+def test_pyg_s_module_predicts_the_same(name, weighted, directed, make_graph, brief):
+    graph = make_graph(weighted=weighted, directed=directed)
     model = brief(gcond.condense(graph, method="random", nodes=9), on=graph, name=name, dropout=0.5)
-    assert model.record.weighted == weighted
+    assert (model.record.weighted, model.record.directed) == (weighted, directed)
     data = graph.to_pyg()
     with torch.no_grad():
         scores = model.to_pyg()(data.x, data.edge_index, data.edge_weight)

@@ -87,8 +87,8 @@ for _place, (_name, _function) in enumerate(_COMMANDS.items()):
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code.
 
-    0 is success; 2 means that something a person gave is wrong, said in one sentence; 130 that it was
-    interrupted; 141 that nobody reads the output any more. Other exceptions are bugs and get through.
+    0 is success; 2 means that something a person gave is wrong, or that the machine refuses it, said in one sentence;
+    130 that it was interrupted; 141 that nobody reads the output any more. Other exceptions are bugs and get through.
     """
     with encodable(sys.stdout, sys.stderr):
         return _run(list(sys.argv[1:] if argv is None else argv), process_began() if argv is None else time.monotonic())
@@ -117,12 +117,26 @@ def _run(words: list[str], began: float) -> int:
         _drop_stdout()
         return 141
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno == errno.ENOSPC:
+            _drop_stdout()
+            fail("the result cannot be written: the disk is full")
+            return 2
+        if error.filename is None or error.strerror is None:
             raise
-        _drop_stdout()
-        fail("the result cannot be written: the disk is full")
+        fail(f"the system refuses '{_name(error.filename)}': {error.strerror}")
+        return 2
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "can't allocate memory" not in str(error):
+            raise
+        fail("there is not enough memory for that: ask for something smaller, or for less of it at once")
         return 2
     return 0
+
+
+def _name(path: object) -> str:
+    """A path of an error for its sentence: the end of one that is too long to be read."""
+    text = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
+    return text if len(text) <= 200 else f"…{text[-60:]}"
 
 
 def _options(words: Sequence[str]) -> set[str]:

@@ -182,7 +182,12 @@ BEGAN: ContextVar[float | None] = ContextVar("BEGAN", default=None)
 
 def command_line() -> str:
     """The command as it was typed, for the record."""
-    return shlex.join(["gcond", *TYPED.get()])
+    return spelled(*TYPED.get())
+
+
+def spelled(*words: object) -> str:
+    """The command line of gcond's with these words, as a shell reads it: names with spaces are quoted."""
+    return shlex.join(["gcond", *map(str, words)])
 
 
 def can_draw(voice: Voice) -> bool:

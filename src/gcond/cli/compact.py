@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from gcond.cli.common_options import DEFAULTS, Common, check_new_file, check_tensor_file, flag, whole_number
+from gcond.cli.common_options import DEFAULTS, Common, check_new_file, check_tensor_file, flag, spelled, whole_number
 from gcond.cli.storage_facts import compaction_facts, storage, storage_sentence
 from gcond.errors import GcondError
 
@@ -79,4 +79,4 @@ def command(
     about = {"wrote": str(out), "storage": storage_sentence(bytes_), **compaction_facts(made)}
     if small.structure and not made.structure:
         about["structure"] = "its weights are dropped, so it cannot be grown: --keep-structure keeps them"
-    voice.result(payload, facts(about | ({"next": f"gcond evaluate {out} --on {on}"} if on else {})).rich())
+    voice.result(payload, facts(about | ({"next": spelled("evaluate", out, "--on", on)} if on else {})).rich())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from gcond.cli.common_options import BEGAN, flag
+from gcond.cli.common_options import BEGAN, flag, spelled
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def tell_written(
     about = {"wrote": str(out), "method": provenance.method, **counts}
     about |= structure_facts(condensed) | learned_facts(provenance)
     about["recommended"] = "\n".join(recommendation_sentence(each) for each in provenance.recommendations)
-    voice.result(payload, facts(about | {"time": time, "next": f"gcond evaluate {out} --on {source}"}).rich())
+    voice.result(payload, facts(about | {"time": time, "next": spelled("evaluate", out, "--on", source)}).rich())
 
 
 def learned_facts(provenance: Provenance) -> dict[str, str]:

@@ -91,7 +91,7 @@ def command(
 def _listed(path: Path) -> list[str]:
     """The ids in a text file, one in each line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()  # editors on Windows begin a file with a mark
     except FileNotFoundError:
         raise GcondError(f"there is no file '{path}': --nodes takes a text file with one id in each line") from None
     except OSError as error:

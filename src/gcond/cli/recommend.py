@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments, parse_grid
-from gcond.cli.common_options import DEFAULTS, Common, SetOption, whole_number
+from gcond.cli.common_options import DEFAULTS, Common, SetOption, spelled, whole_number
 from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
 
@@ -98,7 +98,7 @@ def command(
         "recommended": recommendation_sentence(found.recommendation),
         "CPU time": seconds(found.recommendation.cpu_seconds),
         "wrote": "\n".join(map(str, written)),
-        "next": f"gcond evaluate {condensed[0]} --on {on} --models {model} --recipe recommended",
+        "next": spelled("evaluate", condensed[0], "--on", on, "--models", model, "--recipe", "recommended"),
     }
     voice.result(
         {"source": source.name, "model": model, "files": [str(file) for file in written], **found.to_json()},

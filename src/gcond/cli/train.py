@@ -18,6 +18,7 @@ from gcond.cli.common_options import (
     SettingOption,
     check_new_file,
     flag,
+    spelled,
     whole_number,
 )
 from gcond.cli.evaluate import advice_for, divide_settings, load_whole, networks_of, with_metric
@@ -106,7 +107,7 @@ def command(
         )
     trained.save(out)
     about = {"wrote": str(out), **model_facts(trained), "time": f"{seconds(trained.record.cpu_seconds)} CPU time"}
-    about["next"] = f"gcond predict {out} --on {on or graph} -o predictions.csv"
+    about["next"] = spelled("predict", out, "--on", on or graph, "-o", "predictions.csv")
     voice.result({"out": str(out), "same_source": same, **model_payload(trained)}, facts(about).rich())
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from gcond.cli.common_options import DEFAULTS, Common, check_new_file, flag, say_notes, whole_number
+from gcond.cli.common_options import DEFAULTS, Common, check_new_file, flag, say_notes, spelled, whole_number
 
 if TYPE_CHECKING:
     from gcond.condensed.provenance import Changes
@@ -86,7 +86,7 @@ def command(
             "split of its own, and nodes stay where they are"
         )
     about |= {"time": f"{seconds(last['cost']['wall_seconds'])}, {seconds(provenance.cost['wall_seconds'])} in all"}
-    voice.result(payload, facts(about | {"next": f"gcond evaluate {out} --on {on}"}).rich())
+    voice.result(payload, facts(about | {"next": spelled("evaluate", out, "--on", on)}).rich())
 
 
 def change_facts(changes: Changes) -> dict[str, str]:

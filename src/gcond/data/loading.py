@@ -157,8 +157,13 @@ def _from_object(source: Any, request: Request) -> SourceGraph:
     if isinstance(source, SourceGraph):
         return _as_asked(source, request)
     if not hasattr(source, "edge_index") or not hasattr(source, "get"):
-        kind = type(source).__name__
-        raise GcondError(f"a {kind} is not a graph: give a name, a path, a PyG Data or a SourceGraph")
+        kind = type(source)
+        if kind.__module__.partition(".")[0] == "networkx":
+            raise GcondError(
+                f"a {kind.__name__} of networkx is not taken as it is: give torch_geometric.utils.from_networkx(graph), "
+                "with features as x and labels as y"
+            )
+        raise GcondError(f"a {kind.__name__} is not a graph: give a name, a path, a PyG Data or a SourceGraph")
     data, notes = _with_split(source, request)
     setting = request.setting or "transductive"
     graph = SourceGraph.from_pyg(

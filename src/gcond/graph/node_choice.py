@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,15 +23,20 @@ def choose_nodes(graph: SourceGraph, nodes: NodePart | Tensor | Sequence[int] | 
     """The nodes that are meant, int64 [m], in the order in which they are given.
 
     ``nodes`` are a part by name, a boolean mask [N], row numbers, or ids as the graph's own table has them, which are
-    text. Without any, all of them.
+    text. Arrays of NumPy's are taken like tensors. Without any, all of them.
     """
     if nodes is None or isinstance(nodes, str):
         return _part(graph, nodes or "all")
+    if isinstance(nodes, np.ndarray) and nodes.dtype == np.bool_:
+        nodes = torch.from_numpy(nodes)
     if isinstance(nodes, Tensor) and nodes.dtype == torch.bool:
         if nodes.shape != (graph.num_nodes,):
             raise GcondError(f"the mask of nodes has shape {list(nodes.shape)}: it must be [{graph.num_nodes}]")
         return _some(nodes.cpu().nonzero().squeeze(1))
-    given: list[Any] = nodes.tolist() if isinstance(nodes, Tensor) else list(nodes)
+    given: Any = nodes.tolist() if isinstance(nodes, Tensor | np.ndarray) else nodes
+    if not isinstance(given, Iterable):
+        raise GcondError(f"nodes={given!r} is no list of nodes: write [{given!r}]")
+    given = [each.item() if isinstance(each, np.generic) else each for each in given]
     if given and all(isinstance(each, str) for each in given):
         ids = graph.ids if graph.ids is not None else NodeIds.row_numbers(graph.num_nodes)
         return ids.find(given, f"'{graph.name}'")

@@ -58,7 +58,9 @@ class APPNP(Model):
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         return self._propagate(inputs, self.stack(parameters, inputs.x, dropout))
 
-    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+    def to_pyg(
+        self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False, directed: bool = False
+    ) -> torch.nn.Module:
         """``MLP``, then ``torch_geometric.nn.APPNP``."""
         from torch_geometric import nn
 

@@ -26,7 +26,9 @@ class Cheby(Model):
     .. math:: H^{(l+1)} = σ\Big(\sum_{k<K} T_k(L̂) H^{(l)} W^{(l)}_k + b^{(l)}\Big), \quad L̂ = -D^{-½} A D^{-½}
 
     with ``T_0 = 1``, ``T_1 = L̂`` and ``T_k = 2 L̂ T_{k-1} - T_{k-2}``. Features [n, d] to class scores
-    [n, C]; equal to stacked ``torch_geometric.nn.ChebConv(normalization="sym")`` with ``lambda_max=2``.
+    [n, C]; equal to stacked ``torch_geometric.nn.ChebConv(normalization="sym")`` with ``lambda_max=2`` where every edge
+    has its reverse. Of one-way edges D counts those that arrive at a node, as everywhere here, and PyG's layer those
+    that leave it.
     """
 
     name: ClassVar[str] = "cheby"
@@ -59,18 +61,17 @@ class Cheby(Model):
             h = self._convolve(layer, parameters, inputs, self.activate(h, dropout))
         return h
 
-    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
-        """``ChebConv`` layers, which take λ = 2 for a symmetric Laplacian."""
-        from torch_geometric.nn import ChebConv
-
-        layers = []
+    def to_pyg(
+        self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False, directed: bool = False
+    ) -> torch.nn.Module:
+        """``ChebConv`` layers, which take λ = 2 for a symmetric Laplacian; for ``directed`` edges, whose degrees these
+        count at the other end, the recurrence by ``SimpleConv`` and ``Linear``.
+        """
+        make = pyg_modules.chebyshev_recurrence if directed else pyg_modules.chebyshev
+        layers: list[pyg_modules.Layer] = []
         for layer in range(self.layers):
             weights = [parameters[f"weight{layer}.{k}"] for k in range(self.order)]
-            conv = ChebConv(*weights[0].shape, K=self.order, normalization="sym")
-            for linear, weight in zip(conv.lins, weights, strict=True):
-                pyg_modules.copy_linear(linear, weight)
-            pyg_modules.copy_into(conv.bias, parameters[f"bias{layer}"])
-            layers.append((conv, pyg_modules.ON_WEIGHTED_EDGES))
+            layers.append((make(weights, parameters[f"bias{layer}"]), pyg_modules.ON_WEIGHTED_EDGES))
         return pyg_modules.stacked(self, layers, dropout)
 
     def _convolve(self, layer: int, parameters: Parameters, inputs: Inputs, h: Operator) -> Tensor:

@@ -64,7 +64,9 @@ class GAT(Model):
             h = self._layer(layer, parameters, inputs, self.activate(h, dropout))
         return h
 
-    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+    def to_pyg(
+        self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False, directed: bool = False
+    ) -> torch.nn.Module:
         """``GATConv`` layers."""
         from torch_geometric.nn import GATConv
 

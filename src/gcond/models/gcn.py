@@ -34,7 +34,9 @@ class GCN(Model):
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         return self.stack(parameters, inputs.features("gcn"), dropout, inputs.gcn)
 
-    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+    def to_pyg(
+        self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False, directed: bool = False
+    ) -> torch.nn.Module:
         """``GCNConv`` layers."""
         from torch_geometric.nn import GCNConv
 

@@ -40,7 +40,9 @@ class MLP(Model):
     def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
         return self.stack(parameters, inputs.x, dropout)
 
-    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+    def to_pyg(
+        self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False, directed: bool = False
+    ) -> torch.nn.Module:
         """``torch_geometric.nn.MLP``."""
         return pyg_modules.sequential([pyg_modules.perceptron(self, parameters, dropout)])
 

@@ -125,12 +125,15 @@ class Model(ABC):
         """
         return [model.logits(one, inputs, drop) for model, one, drop in zip(models, parameters, dropouts, strict=True)]
 
-    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+    def to_pyg(
+        self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False, directed: bool = False
+    ) -> torch.nn.Module:
         """A module of stock PyG layers with these weights, which gives the same scores [n, C] (extra ``pyg``).
 
         It is called with ``x``, ``edge_index`` and ``edge_weight``. ``dropout`` falls on hidden layers once it is told
         to ``train()``. ``weighted`` says that edges have weights that must count, where PyG's own layer passes them
-        over. A model of one's own overrides this; :mod:`gcond.models.pyg_modules` has the parts.
+        over, and ``directed`` that some have no reverse, where PyG's own layer counts those that leave a node. A model
+        of one's own overrides this; :mod:`gcond.models.pyg_modules` has the parts.
         """
         raise GcondError(f"the model '{self.name}' has no form in PyG: to_pyg() of its class must give one")
 

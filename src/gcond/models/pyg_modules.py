@@ -72,8 +72,56 @@ def copy_into(parameter: Tensor, values: Tensor) -> None:
     parameter.copy_(values.reshape(parameter.shape))
 
 
-def shares(x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+def chebyshev(weights: Sequence[Tensor], bias: Tensor) -> nn.Module:
+    """``ChebConv`` of weights [in, out], one for each polynomial."""
+    from torch_geometric.nn import ChebConv
+
+    conv: Any = ChebConv(*weights[0].shape, K=len(weights), normalization="sym")
+    for linear, weight in zip(conv.lins, weights, strict=True):
+        copy_linear(linear, weight)
+    copy_into(conv.bias, bias)
+    found: nn.Module = conv
+    return found
+
+
+def chebyshev_recurrence(weights: Sequence[Tensor], bias: Tensor) -> nn.Module:
+    """The same for one-way edges, where degrees are of the edges that arrive: T_k by ``SimpleConv``, summed."""
+    from torch_geometric.nn import Linear, SimpleConv
+
+    parts: list[Layer] = [(laplacian_weights, "x, edge_index, edge_weight -> weight")] if len(weights) > 1 else []
+    for k, weight in enumerate(weights):
+        linear = Linear(*weight.shape, bias=k == 0)
+        copy_linear(linear, weight, bias if k == 0 else None)
+        if k == 0:
+            parts.append((linear, "x -> total"))
+            continue
+        before = "x" if k == 1 else f"t{k - 1}"
+        parts.append((SimpleConv(aggr="sum"), f"{before}, edge_index, weight -> t{k}"))
+        if k > 1:
+            parts.append((_twice_less, f"t{k}, {'x' if k == 2 else f't{k - 2}'} -> t{k}"))
+        parts += [(linear, f"t{k} -> term"), (torch.add, "total, term -> total")]
+    return sequential(parts)
+
+
+def _twice_less(spread: Tensor, before: Tensor) -> Tensor:
+    return 2 * spread - before
+
+
+def laplacian_weights(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+    """The weights of L̂ = -D^-½ A D^-½, where D has the weight of the edges that arrive at a node: float [E]."""
+    weight, total = _arriving(x, edge_index, edge_weight)
+    scale = torch.where(total > 0, total, torch.inf).pow(-0.5)
+    return -scale[edge_index[0]] * weight * scale[edge_index[1]]
+
+
+def shares(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
     """Each edge's share of the weight of all edges to its target: float [E]."""
-    total = torch.zeros(len(x), dtype=edge_weight.dtype, device=edge_weight.device)
-    total = total.index_add(0, edge_index[1], edge_weight)
-    return edge_weight / total[edge_index[1]]
+    weight, total = _arriving(x, edge_index, edge_weight)
+    return weight / total[edge_index[1]]
+
+
+def _arriving(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The weight of each edge [E], 1 where nothing is said, and of all that arrive at each node [n]."""
+    weight = x.new_ones(edge_index.shape[1]) if edge_weight is None else edge_weight
+    total = torch.zeros(len(x), dtype=weight.dtype, device=weight.device)
+    return weight, total.index_add(0, edge_index[1], weight)

@@ -47,7 +47,9 @@ class SAGE(Model):
             h = neighbours + parameters[f"bias{layer}"] + h @ parameters[f"own{layer}"]
         return h
 
-    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+    def to_pyg(
+        self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False, directed: bool = False
+    ) -> torch.nn.Module:
         """``SAGEConv`` layers; for ``weighted`` edges, which these pass over, ``GraphConv`` on each edge's share."""
         from torch_geometric.nn import GraphConv, SAGEConv
 

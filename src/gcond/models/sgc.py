@@ -58,7 +58,9 @@ class SGC(Model):
             h = inputs.gcn @ h
         return h
 
-    def to_pyg(self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False) -> torch.nn.Module:
+    def to_pyg(
+        self, parameters: Parameters, *, dropout: float = 0.0, weighted: bool = False, directed: bool = False
+    ) -> torch.nn.Module:
         """``SGConv``; with more layers an ``MLP`` and ``APPNP`` that never returns."""
         from torch_geometric.nn import APPNP, SGConv
 

@@ -204,7 +204,8 @@ class TrainedModel:
         :meth:`predict` is of.
         """
         dropout = float(self.record.recipe.get("dropout", 0.0))
-        return self.model.to_pyg(self.parameters, dropout=dropout, weighted=self.record.weighted)
+        made = self.record
+        return self.model.to_pyg(self.parameters, dropout=dropout, weighted=made.weighted, directed=made.directed)
 
     def save(self, path: str | Path) -> None:
         """Write one safetensors file, atomically."""
