@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import errno
 import json
-import shlex
 import os
 import pickle
+import shlex
 
 import pytest
 import safetensors.torch

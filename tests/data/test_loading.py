@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import networkx
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data

@@ -123,7 +123,7 @@ def _run(words: list[str], began: float) -> int:
             return 2
         if error.filename is None or error.strerror is None:
             raise
-        fail(f"the system refuses '{_name(error.filename)}': {error.strerror}")
+        fail(f"the system refuses '{_readable(error.filename)}': {error.strerror}")
         return 2
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and "can't allocate memory" not in str(error):
@@ -133,7 +133,7 @@ def _run(words: list[str], began: float) -> int:
     return 0
 
 
-def _name(path: object) -> str:
+def _readable(path: object) -> str:
     """A path of an error for its sentence: the end of one that is too long to be read."""
     text = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
     return text if len(text) <= 200 else f"…{text[-60:]}"

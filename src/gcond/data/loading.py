@@ -160,7 +160,7 @@ def _from_object(source: Any, request: Request) -> SourceGraph:
         kind = type(source)
         if kind.__module__.partition(".")[0] == "networkx":
             raise GcondError(
-                f"a {kind.__name__} of networkx is not taken as it is: give torch_geometric.utils.from_networkx(graph), "
+                f"a {kind.__name__} of networkx is not taken as it is: give torch_geometric.utils.from_networkx(graph) "
                 "with features as x and labels as y"
             )
         raise GcondError(f"a {kind.__name__} is not a graph: give a name, a path, a PyG Data or a SourceGraph")
