@@ -72,6 +72,38 @@ def test_what_a_row_is_about_stays_whole_when_it_is_narrow():
     assert max(map(len, shown.splitlines())) <= 40
 
 
+SETTINGS = "layers=4, hidden=256, dropout=0.5, lr=0.00109, weight_decay=0.00023"
+SEARCH = Table(
+    ("configuration", "", "validation %, in the search", "trained on condensed", "test %, condensed", "n"),
+    (
+        (SETTINGS, "winner", "72.2", "66.7", "60.4 ± 4.8", "5"),
+        ("layers=2, hidden=256", "usual", "60.0", "59.3", "–", "5"),
+    ),
+    words=(0, 1),
+)
+
+
+@pytest.mark.parametrize("width", [200, 120, 100, 80])
+def test_nothing_is_cut_where_there_is_room_for_the_numbers(width):
+    """Headings and lists of settings are broken into lines before a mark or a number is lost."""
+    shown = drawn(SEARCH, width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown
+    for word in [*SETTINGS.split(), "winner", "usual", "72.2", "66.7", "60.4 ± 4.8", "5", "search", "condensed"]:
+        assert word in shown
+
+
+def test_a_narrower_window_than_the_numbers_need_keeps_what_a_row_is_about():
+    assert "layers=2, hidden=256" in drawn(SEARCH, 60)
+
+
+def test_a_long_path_is_broken_and_not_cut():
+    path = "/place/" + "folder/" * 30 + "file"
+    table = Table(("", ""), (("wrote", path),), words=(0, 1))
+    assert "".join(drawn(table, 60).replace("wrote", "").split()) == path
+    assert path in drawn(table, Console(width=10_000).measure(table.rich()).minimum)
+
+
 def test_a_tight_table_has_single_spaces():
     table = Table(("name", "nodes"), (("cora", "2,708"),), tight=True)
     assert "cora 2,708" in drawn(table)

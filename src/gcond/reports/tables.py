@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from gcond.runtime.plain_text import counted, printable
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
     from gcond.condensed import ClassMetrics, Score
     from gcond.graph.statistics import Statistics
+    from gcond.reports.fitted_table import FittedTable
     from gcond.results import SourceSummary
 
 MISSING = "–"
@@ -43,28 +42,13 @@ class Table:
         columns = tuple(rows[0]) if rows else ()
         return cls(columns, tuple(tuple(row[name] for name in columns) for row in rows), title, **layout)
 
-    def rich(self) -> RichTable:
+    def rich(self) -> FittedTable:
         """For the terminal."""
-        from rich.box import SIMPLE
-        from rich.table import Table as RichTable
-        from rich.text import Text
+        from gcond.reports.fitted_table import FittedTable
 
-        table = RichTable(
-            box=SIMPLE,
-            show_header=any(self.columns),
-            title=Text(printable(self.title)) if self.title else None,
-            title_justify="left",
-            padding=(0, 0) if self.tight else (0, 1),
-        )
-        for place, heading in enumerate(self.columns):
-            number = place not in self.words
-            # The first column says what a row is about: others make room for it.
-            table.add_column(
-                Text(printable(heading)), justify="right" if number else "left", no_wrap=number or place == 0
-            )
-        for row in self.rows:
-            table.add_row(*(Text(printable(cell)) for cell in row))
-        return table
+        rows = [[printable(cell) for cell in row] for row in self.rows]
+        numbers = [place not in self.words for place in range(len(self.columns))]
+        return FittedTable([*map(printable, self.columns)], rows, printable(self.title), numbers, self.tight)
 
     def markdown(self) -> str:
         """For documents: a GitHub-flavoured table."""
