@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import errno
 import json
 import os
@@ -89,6 +90,14 @@ def test_predictions_are_a_table(suffix, workspace, gcond, model):
     assert right > 40
     # This file's own classes have no names, so that there is nothing to compare with.
     assert said["accuracy"] == {}
+
+
+def test_a_note_names_the_option(workspace, gcond):
+    """A note of Python's, in the words of the command line."""
+    graph = build_tiny()
+    dataclasses.replace(graph, x=torch.ones_like(graph.x)).save("flat.safetensors")
+    told = gcond("condense", "flat.safetensors", "--nodes", 6, "--method", "random").err
+    assert "all nodes have the same features, which tell nothing: --features structural makes others" in told
 
 
 def test_what_comes_next_can_be_pasted(workspace, gcond):

@@ -436,3 +436,10 @@ def test_a_killed_process_gives_its_names_back(tmp_path):
     with reserved(target):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_no_text_can_be_reserved(tmp_path):
+    """Names are bytes to the system, and those of other encodings are not UTF-8."""
+    target = tmp_path / os.fsdecode(b"K\xe4se.safetensors")
+    with reserved(target), pytest.raises(GcondError, match="another gcond is at work"), reserved(target):
+        pass

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import CoercionError, Group, Parameter, Token
 
 from gcond.cli.output import Voice
+from gcond.cli.translation import in_options
 from gcond.config.metric import Metric
 from gcond.errors import GcondError
 from gcond.graph import Setting
@@ -140,7 +141,7 @@ class Common:
 def say_notes(graph: SourceGraph, voice: Voice) -> None:
     """What was decided or repaired when the graph was read."""
     for note in graph.notes:
-        voice.note(f"{graph.name}: {note}")
+        voice.note(f"{graph.name}: {in_options(note, ['--features'])}")
 
 
 DEFAULTS = Common()

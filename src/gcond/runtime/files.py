@@ -65,7 +65,7 @@ def reserved(target: str | Path) -> Iterator[None]:
     file system has no locks nothing is held.
     """
     place = Path(os.path.realpath(target))
-    lock = place.parent / f".gcond-{hashlib.sha256(place.name.encode()).hexdigest()[:16]}.lock"
+    lock = place.parent / f".gcond-{hashlib.sha256(os.fsencode(place.name)).hexdigest()[:16]}.lock"
     descriptor = _locked(lock, target)
     try:
         yield
