@@ -65,7 +65,10 @@ def test_bytes_are_near_what_the_columns_would_need_if_they_were_known():
 def test_the_same_bytes_everywhere():
     place = np.arange(35_000)
     coded = pack_levels(np.where(place * place % 101 < 20, place * 31 % 23 - 5, 0).reshape(50, 700))
-    assert hashlib.sha256(b"".join(coded[name].tobytes() for name in ("codes", "rest"))).hexdigest()[:16] == "c6d86892a28d7dff"
+    assert (
+        hashlib.sha256(b"".join(coded[name].tobytes() for name in ("codes", "rest"))).hexdigest()[:16]
+        == "c6d86892a28d7dff"
+    )
 
 
 @given(st.binary(min_size=4, max_size=60), st.binary(max_size=9), st.sampled_from([0, 5, 300]), st.booleans())
