@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcond.condensed import Compaction
-from gcond.condensed.compaction import compacted, cut, rounded_labels, rounded_weights
+from gcond.condensed.compaction import (
+    LARGEST_STEP,
+    SMALLEST_STEP,
+    compacted,
+    cut,
+    relative_step,
+    rounded_labels,
+    rounded_weights,
+)
 from gcond.errors import GcondError
 
 
@@ -25,6 +33,7 @@ def features(draw):
 
 
 COMPACTIONS = st.builds(Compaction, st.none() | st.integers(1, 10), st.sampled_from([4, 8, 16, 32]))
+SHARES = st.sampled_from([0.001, 0.25, 1.0, 30.0])
 
 
 def test_a_cut_keeps_the_largest_of_each_row_as_they_are():
@@ -53,6 +62,39 @@ def test_compacting_again_changes_no_bit(x, compaction):
     assert torch.equal(once.view(torch.int32), again.view(torch.int32))
     assert once.isfinite().all()
     assert int(torch.count_nonzero(once, dim=1).max()) <= (compaction.entries or x.shape[1])
+
+
+@given(x=features(), entries=st.none() | st.integers(1, 10), share=SHARES)
+def test_steps_change_no_number_by_more_than_one_and_again_by_nothing(x, entries, share):
+    step = relative_step(x, share)
+    if not SMALLEST_STEP <= step <= LARGEST_STEP:
+        with pytest.raises(GcondError, match="cannot be: give"):
+            Compaction(entries, step=step)
+        return
+    compaction = Compaction(entries, step=step)
+    once = compacted(x, compaction)
+    assert torch.equal(once.view(torch.int32), compacted(once, compaction).view(torch.int32))
+    kept = cut(x, entries)
+    assert bool(((once - kept).abs() <= 0.601 * step + 1e-6 * kept.abs()).all())
+
+
+def test_a_step_rounds_down_a_little_more_often():
+    x = torch.tensor([[0.0, 0.59, 0.61, 1.59, 1.61, -0.59, -0.61]])
+    assert compacted(x, Compaction(step=1.0)).tolist() == [[0, 0, 1, 1, 2, 0, -1]]
+    assert not torch.signbit(compacted(x, Compaction(step=1.0))[0, 5])
+
+
+@pytest.mark.parametrize("step", [0.0, -1.0, 1, "1", float("nan"), float("inf"), 1e-40])
+def test_steps_that_cannot_be(step):
+    with pytest.raises(GcondError, match="cannot be: give"):
+        Compaction(step=step)
+
+
+def test_a_step_that_is_too_small_or_beside_bits():
+    with pytest.raises(GcondError, match="a step of 1e-07 is too small for entries up to 1: up to 1,048,576 steps"):
+        compacted(torch.ones(1, 2), Compaction(step=1e-7))
+    with pytest.raises(GcondError, match="a step takes the place of bits"):
+        Compaction(step=1.0, bits=4)
 
 
 @given(x=features())

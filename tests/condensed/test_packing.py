@@ -4,19 +4,21 @@ import dataclasses
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from condensed.test_condensed_graph import SCORE, condensed, small
 from gcond.condensed import Compaction, CondensedGraph
+from gcond.condensed.compaction import LARGEST_STEP, SMALLEST_STEP, relative_step
 from gcond.errors import GcondError
 from gcond.runtime.tensor_file import read_tensors, write_tensors
 from reference.damage import damaged_headers, damaged_tensors, sentence
 
-COMPACTIONS = st.builds(Compaction, st.none() | st.integers(1, 6), st.sampled_from([4, 8, 16, 32]))
+ENTRIES = st.none() | st.integers(1, 6)
+COMPACTIONS = st.builds(Compaction, ENTRIES, st.sampled_from([4, 8, 16, 32]))
 
 
-def large(bits=4, signed=True, entries=6):
+def large(bits=4, signed=True, entries=6, step=None):
     """Twenty nodes of 100 features with soft labels, a cycle, and every optional tensor."""
     stream = torch.Generator().manual_seed(1)
     x = torch.randn(20, 100, generator=stream)
@@ -29,11 +31,22 @@ def large(bits=4, signed=True, entries=6):
         source_index=torch.arange(300, 320),
         cluster=torch.randint(-1, 20, (400,), generator=stream),
     )
-    return graph.compacted(Compaction(entries, bits))
+    return graph.compacted(Compaction(entries, 8 if step else bits, step))
+
+
+@given(graph=condensed(), entries=ENTRIES, share=st.sampled_from([0.001, 0.3, 2.0, 1e9]))
+def test_so_it_does_in_steps(graph, entries, share, tmp_path_factory):
+    step = relative_step(graph.x, share)
+    assume(SMALLEST_STEP <= step <= LARGEST_STEP)
+    back_from_file(graph, Compaction(entries, step=step), tmp_path_factory)
 
 
 @given(graph=condensed(), compaction=COMPACTIONS)
 def test_save_then_load_gives_it_back_bit_for_bit(graph, compaction, tmp_path_factory):
+    back_from_file(graph, compaction, tmp_path_factory)
+
+
+def back_from_file(graph, compaction, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "compact.safetensors"
     compact = graph.compacted(compaction)
     compact.save(path)
@@ -192,8 +205,9 @@ def test_damaged_tensors_are_refused(tmp_path, bits, change, message):
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"version": 3}, "its features are in form 3, and this gcond reads form 2: upgrade gcond"),
-        ({"version": 1}, "its features are in form 1, and this gcond reads form 2: compact the graph again"),
+        ({"version": 4}, "its features are in form 4, and this gcond reads 2 and 3: upgrade gcond"),
+        ({"version": 3}, "the form of its features is damaged"),
+        ({"version": 1}, "its features are in form 1, and this gcond reads 2 and 3: compact the graph again"),
         ({"version": None}, "its features are in form None"),
         ({"bits": 5}, "bits=5 cannot be"),
         ({"bits": 8}, "x.values has 60 numbers"),
@@ -215,6 +229,63 @@ def test_damaged_forms_are_refused(tmp_path, form, message):
         CondensedGraph.load(damage(tmp_path, large(), **form))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p: {"x.codes": None}, "lacks the tensor 'x.codes'"),
+        (lambda p: {"x.rest": None}, "lacks the tensor 'x.rest'"),
+        (lambda p: {"x.codes": p["x.codes"][:2]}, "x.codes is 2 bytes, which is too few or odd"),
+        (lambda p: {"x.codes": p["x.codes"][:-1]}, "too few or odd"),
+        (lambda p: {"x.codes": p["x.codes"][:-2]}, "x.codes ends before its entries do"),
+        (lambda p: {"x.codes": torch.cat([p["x.codes"], p["x.codes"][:2]])}, "x.codes does not end with its entries"),
+        (lambda p: {"x.codes": p["x.codes"].float()}, "x.codes is torch.float32"),
+        (lambda p: {"x.rest": p["x.rest"][:-1]}, "x.rest is shorter than its entries"),
+        (lambda p: {"x.rest": torch.cat([p["x.rest"], p["x.rest"]])}, "'x.rest' is not what gcond writes"),
+        (lambda p: {"x.scale": torch.ones(20)}, "has a tensor 'x.scale' that is not of its form"),
+        (lambda p: {"x": torch.ones(20, 100)}, "has features twice"),
+    ],
+)
+def test_damaged_steps_are_refused(tmp_path, change, message):
+    graph = large(entries=None, step=0.05)
+    with pytest.raises(GcondError, match=message):
+        CondensedGraph.load(damage(tmp_path, graph, change(graph.packed)))
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"version": 2}, "bits=None cannot be"),
+        ({"step": 0.0}, "step=0.0 cannot be"),
+        ({"step": 1}, "the form of its features is damaged"),
+        ({"step": 1e300}, r"step=1e\+300 cannot be"),
+        ({"step": None}, "the form of its features is damaged"),
+        ({"largest": -1}, "the form of its features is damaged"),
+        ({"largest": 2**20}, "the form of its features is damaged"),
+        ({"largest": 4000}, "damaged"),
+        ({"largest": 1}, "damaged"),
+        ({"signed": False}, "damaged"),
+        ({"features": 99}, "damaged"),
+        ({"features": 10**7}, r"x.codes is \d+ bytes, which is too few"),
+        ({"features": 10**15}, "claims 20 × 1,000,000,000,000,000 features"),
+        ({"bits": 8}, "the form of its features is damaged"),
+    ],
+)
+def test_damaged_forms_of_steps_are_refused(tmp_path, form, message):
+    with pytest.raises(GcondError, match=message):
+        CondensedGraph.load(damage(tmp_path, large(entries=None, step=0.05), **form))
+
+
+def test_steps_take_fewer_bytes_than_bits_for_a_smaller_loss():
+    stream = torch.Generator().manual_seed(2)
+    common = torch.rand(300, generator=stream) ** 4  # words are unequally frequent
+    x = (torch.rand(30, 300, generator=stream) < common) * torch.rand(30, 300, generator=stream)
+    none = {"edge_index": torch.empty(2, 0, dtype=torch.long), "edge_weight": torch.empty(0)}
+    graph = CondensedGraph(x=x, y=torch.arange(30) % 3, **none)
+    bits, steps = graph.compacted(Compaction(60, 4)), graph.compacted(Compaction(step=0.07))
+    assert steps.nbytes < 0.85 * bits.nbytes
+    assert float((steps.x - x).square().sum()) < float((bits.x - x).square().sum())
+
+
 def test_a_form_that_is_no_form(tmp_path):
     large().save(tmp_path / "g")
     tensors, header = read_tensors(tmp_path / "g")
@@ -223,11 +294,11 @@ def test_a_form_that_is_no_form(tmp_path):
         CondensedGraph.load(tmp_path / "g")
 
 
-@pytest.mark.parametrize("bits", [4, 8, 16, 32])
-def test_any_other_byte_is_refused_or_means_another_graph(tmp_path, bits):
+@pytest.mark.parametrize(("bits", "step"), [(4, None), (8, None), (16, None), (32, None), (8, 0.05)])
+def test_any_other_byte_is_refused_or_means_another_graph(tmp_path, bits, step):
     """There is one form for each graph: what is read from a file is written as that file again."""
     path = tmp_path / "byte.safetensors"
-    large(bits).save(path)
+    large(bits, step=step).save(path)
     for content in damaged_tensors(path.read_bytes()):
         path.write_bytes(content)
         if sentence(CondensedGraph.load, path) is None:

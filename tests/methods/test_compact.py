@@ -21,7 +21,7 @@ QUICK = {"epochs": 2, "outer": 2, "inner": 1, "hidden": 8, "probe_every": 0}
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
-    monkeypatch.setattr(compaction, "RECIPE", Recipe(epochs=10, validate_every=5))
+    monkeypatch.setattr(compaction, "RECIPE", Recipe(epochs=10, select="last"))
     monkeypatch.setattr(Probe, "recipe", Recipe(epochs=10))
 
 
@@ -32,14 +32,15 @@ def wide(make_graph):
 
 @pytest.fixture
 def judged(monkeypatch):
-    """Let accuracy be told by the entries of the fullest row, on the whole ladder; what was asked is noted."""
+    """Let accuracy be told by a rule, and how many of 1,000 classes are others by another; what was asked is noted."""
     asked = []
-    monkeypatch.setattr(compaction, "ENOUGH", 0.0)
 
-    def set_rule(rule):
+    def set_rule(rule, others=lambda small: 0):
         def reached(small, val, seed, metric):
             asked.append(small)
-            return rule(small)
+            classes = torch.zeros(1, 1_000, dtype=torch.long)
+            classes[0, : others(small)] = 1
+            return compaction.Reached(rule(small), classes)
 
         monkeypatch.setattr(compaction, "_reached", reached)
         return asked
@@ -51,54 +52,76 @@ def fullest(small):
     return int(torch.count_nonzero(small.x, dim=1).max())
 
 
+def cut_by(small, place):
+    """The cut at that place of the ladder."""
+    return ladder(small)[place]
+
+
+def fine(small, place):
+    """Whether a graph is cut no more than by that place of the ladder of ``small``."""
+    least = small.compacted(cut_by(small, place)).nbytes
+    return lambda graph: graph.nbytes >= least
+
+
 def test_the_ladder_goes_from_strong_to_weak_and_ends_with_no_change(wide):
     small = condense(wide, method="random", nodes=9)
     rungs = ladder(small)
     bytes_ = [small.compacted(rung).nbytes for rung in rungs]
     assert bytes_ == sorted(bytes_)
-    assert {rung.bits for rung in rungs if rung.entries} == {4, 8}
-    assert rungs[0].entries == 2
+    assert all(rung.entries is None for rung in rungs)
+    steps = [rung.step for rung in rungs if rung.step]
+    assert steps == sorted(steps, reverse=True)
+    assert steps[0] / steps[-1] == pytest.approx(2**2.5)
+    assert [rung.bits for rung in rungs if not rung.step] == [8, 16, 32]
     assert rungs[-1] == Compaction(None, 32)
     assert small.compacted(rungs[-1]).sha256 == small.sha256
     assert len(set(rungs)) == len(rungs)
 
 
-def test_rows_with_few_entries_make_a_short_ladder(make_graph):
-    small = condense(make_graph(features=128, density=0.03), method="random", nodes=9)
-    assert all(rung.entries is None or rung.entries < fullest(small) for rung in ladder(small))
-
-
-def test_with_entries_given_only_the_bits_are_on_it(wide):
+def test_features_of_zeros_or_of_no_usual_scale_have_no_steps(wide):
     small = condense(wide, method="random", nodes=9)
-    assert [(rung.entries, rung.bits) for rung in ladder(small, 20)] == [(20, 4), (20, 8), (20, 16), (20, 32)]
+    for scale in (0.0, 1e-35):
+        rungs = ladder(dataclasses.replace(small, x=small.x * scale))
+        assert sorted(rung.bits for rung in rungs) == [8, 16, 32]
+        assert all(rung.step is None for rung in rungs)
+
+
+def test_with_entries_given_all_cuts_have_them(wide):
+    small = condense(wide, method="random", nodes=9)
+    assert {rung.entries for rung in ladder(small, 20)} == {20}
     assert {rung.entries for rung in ladder(small, 128)} == {None}
 
 
 def test_the_strongest_cut_that_holds_is_taken_and_written_down(wide, judged):
     small = condense(wide, method="random", nodes=9)
-    judged(lambda graph: 0.8 if fullest(graph) >= 16 else 0.7)
+    good = fine(small, 2)
+    judged(lambda graph: 0.8 if good(graph) else 0.7)
     made = compact(small, on=wide)
-    assert made.compaction == Compaction(16, 4)
+    assert made.compaction == cut_by(small, 2)
     record = made.provenance.compaction
     assert record["compacted_from"] == small.sha256
     assert record["bytes_before"] == small.nbytes
     assert record["bytes_after"] == made.nbytes < small.nbytes
     assert record["val_accuracy"] == 0.8
     assert record["tolerance"] == compaction.TOLERANCE
-    assert [rung["val_accuracy"] for rung in record["ladder"]][-2:] == [0.7, 0.8]
-    assert record["ladder"][-1]["entries"] == record["entries"] == 16
+    assert [rung["val_accuracy"] for rung in record["ladder"]] == [0.7, 0.7, 0.8]
+    assert record["ladder"][-1]["step"] == record["step"] == made.compaction.step
+    assert record["ladder"][-1]["changed"] == 0
+    assert "bits" not in record
     assert record["ladder"][-1]["bytes"] == made.nbytes
 
 
 def test_a_loss_within_the_tolerance_is_taken(wide, judged):
     small = condense(wide, method="random", nodes=9)
     judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.797)
-    assert compact(small, on=wide, tolerance=0.004).compaction == Compaction(2, 4)
+    assert compact(small, on=wide, tolerance=0.0025).compaction == cut_by(small, 0)
     assert compact(small, on=wide, tolerance=0.001).compaction == Compaction(None, 32)
 
 
-def test_a_little_more_may_be_lost_where_the_bytes_are_many(wide, judged):
+def test_a_little_more_may_be_lost_where_the_bytes_are_many(wide, judged, monkeypatch):
     small = condense(wide, method="random", nodes=9)
+    monkeypatch.setattr(compaction, "FEW", (small.compacted(cut_by(small, 3)).nbytes + 0.5) / wide.nbytes)
+    monkeypatch.setattr(compaction, "ENOUGH", 0.0)
     bytes_ = {cut: small.compacted(cut).nbytes for cut in ladder(small)}
     few = [cut for cut, size in bytes_.items() if size <= compaction.FEW * wide.nbytes]
     assert 1 < len(few) < len(bytes_)
@@ -106,22 +129,57 @@ def test_a_little_more_may_be_lost_where_the_bytes_are_many(wide, judged):
     def rule(loss):
         return lambda graph: 0.8 if graph.nbytes > compaction.FEW * wide.nbytes else 0.8 - loss
 
-    judged(rule(0.0028))
+    judged(rule(0.0028), lambda graph: 6 * bool(graph.compaction))
     made = compact(small, on=wide)
-    assert made.compaction == few[-1]  # of equally good ones the weakest
+    assert made.compaction == few[-1]  # the weakest
     taken = made.provenance.compaction
-    assert (taken["entries"], taken["bits"]) == (few[-1].entries, few[-1].bits)
+    assert taken["step"] == few[-1].step
     assert len(taken["ladder"]) == len(few) + 1
-    judged(rule(0.0032))
+    judged(rule(0.0032), lambda graph: 6 * bool(graph.compaction))
     assert compact(small, on=wide).compaction not in few
 
 
-def test_cuts_are_no_stronger_than_anyone_needs(wide, judged, monkeypatch):
+def test_a_cut_below_what_is_enough_must_change_few_classes(wide, judged, monkeypatch):
     small = condense(wide, method="random", nodes=9)
-    sizes = sorted(small.compacted(cut).nbytes for cut in ladder(small))
-    monkeypatch.setattr(compaction, "ENOUGH", (sizes[3] + 0.5) / wide.nbytes)
-    judged(lambda graph: 0.8)
-    assert compact(small, on=wide).nbytes == sizes[3]  # all hold: the weakest that is small enough
+    monkeypatch.setattr(compaction, "ENOUGH", 1.0)
+    same = fine(small, 2)
+    judged(lambda graph: 0.8, lambda graph: 5 if same(graph) and graph.compaction else 6 * bool(graph.compaction))
+    made = compact(small, on=wide)
+    assert made.compaction == cut_by(small, 2)
+    assert [rung["changed"] for rung in made.provenance.compaction["ladder"]] == [0.006, 0.006, 0.005]
+
+
+def test_one_that_changes_few_classes_may_cost_a_little_more(wide, judged, monkeypatch):
+    small = condense(wide, method="random", nodes=9)
+    for changed, enough, taken in ((5, 1.0, 0), (6, 1.0, -1), (6, 0.0, -1)):
+        monkeypatch.setattr(compaction, "ENOUGH", enough)
+        monkeypatch.setattr(compaction, "FEW", 0.0)
+        judged(
+            lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.7972,
+            lambda graph, changed=changed: 0 if graph.sha256 == small.sha256 else changed,
+        )
+        assert compact(small, on=wide).compaction == cut_by(small, taken)
+
+
+def test_a_cut_above_it_need_not(wide, judged, monkeypatch):
+    small = condense(wide, method="random", nodes=9)
+    size = small.compacted(cut_by(small, 1)).nbytes
+    monkeypatch.setattr(compaction, "ENOUGH", size / wide.nbytes)
+    judged(lambda graph: 0.8, lambda graph: 100 * bool(graph.compaction))
+    assert compact(small, on=wide).nbytes == size
+
+
+def test_models_that_diverge_give_no_class(wide, judged, monkeypatch):
+    assert compaction.Reached(0.0).differs(compaction.Reached(0.5, torch.zeros(1, 3))) == 1.0
+
+
+def test_classes_are_asked_of_nodes_that_validation_sees_and_of_no_more_than_needed(wide, monkeypatch):
+    val = wide.view("val")
+    assert len(compaction._asked(val).nodes) == val.inputs.num_nodes
+    monkeypatch.setattr(compaction, "ASKED", 7)
+    asked = compaction._asked(val)
+    assert len(set(asked.nodes.tolist())) == 7
+    assert not asked.y.any()
 
 
 def test_where_nothing_may_be_cut_only_the_form_changes(wide, judged):
@@ -151,7 +209,13 @@ def test_a_cut_that_is_given_needs_no_source(wide, judged):
     assert compact(small, entries=7).compaction == Compaction(7, 8)
     assert compact(small, bits=16).compaction == Compaction(None, 16)
     assert "ladder" not in compact(small, entries=7, bits=4).provenance.compaction
+    step = compact(small, step=0.25).compaction.step
+    assert step == pytest.approx(0.25 * float(small.x.square().mean().sqrt()))
+    assert compact(small, entries=7, step=0.25).compaction == Compaction(7, step=step)
     assert not asked
+    for wrong in (0, -1, float("nan")):
+        with pytest.raises(GcondError, match="is no share of the features' root mean square"):
+            compact(small, step=wrong)
     with pytest.raises(GcondError, match="judged on the source graph: give on=SOURCE, or say it yourself"):
         compact(small)
 
@@ -178,21 +242,24 @@ def test_another_source_or_one_without_validation_is_refused(wide, make_graph):
 
 
 def test_features_are_learned_with_the_cut_in_place(wide, judged):
-    judged(lambda graph: 0.8 if fullest(graph) >= 16 else 0.7)
+    judged(lambda graph: 0.8)
     made = condense(wide, method="gcond-x", nodes=9, compact=True, **QUICK)
-    assert made.compaction == Compaction(16, 4)
-    assert made.provenance.settings["entries"] == 16
-    assert made.provenance.compaction["start"]["entries"] == 16
-    learned = condense(wide, method="gcond-x", nodes=9, entries=16, **QUICK)
+    start = condense(wide, method="gcond-x", nodes=9, **QUICK | {"epochs": 0})
+    entries = fullest(start.compacted(cut_by(start, 0)))
+    assert entries < 128
+    assert made.compaction.entries == made.provenance.settings["entries"] == entries
+    assert made.provenance.compaction["start"]["step"] == cut_by(start, 0).step
+    learned = condense(wide, method="gcond-x", nodes=9, entries=entries, **QUICK)
     assert made.provenance.compaction["compacted_from"] == learned.sha256
-    assert fullest(learned) == 16
+    assert fullest(learned) == entries
     assert torch.equal(learned.compacted(made.compaction).x, made.x)
 
 
 def test_entries_of_the_method_itself_are_kept(wide, judged):
     asked = judged(lambda graph: 0.8)
     made = condense(wide, method=GCondX(entries=11, **QUICK), nodes=9, compact=True)
-    assert made.compaction == Compaction(11, 4)
+    assert made.compaction.entries == 11
+    assert made.compaction.step
     assert all(fullest(graph) <= 11 for graph in asked)
     assert "start" not in made.provenance.compaction
 
@@ -211,7 +278,7 @@ def test_probes_see_the_cut(wide, monkeypatch):
 def test_what_is_selected_is_compacted_too(wide, judged):
     judged(lambda graph: 0.8)
     made = condense(wide, method="herding", nodes=9, compact=True)
-    assert made.compaction == Compaction(2, 4)
+    assert made.compaction.step
     assert made.source_index is not None
 
 

@@ -24,6 +24,10 @@ def command(
         Literal["4", "8", "16", "32"] | None,
         Parameter(help="Bits of an entry, 32 for no rounding; chosen by validation, or 8 with --entries."),
     ] = None,
+    step: Annotated[
+        float | None,
+        Parameter(help="Entries become multiples of this share of their root mean square; chosen if not given."),
+    ] = None,
     tolerance: Annotated[
         float | None, Parameter(help="Validation accuracy that a cut may cost; 0.002 if not given.")
     ] = None,
@@ -37,7 +41,7 @@ def command(
     force: Annotated[bool, flag("Replace the file if there is one.")] = False,
     common: Common = DEFAULTS,
 ) -> None:
-    """Hold a condensed graph in few bytes: few entries a row, few bits each.
+    """Hold a condensed graph in few bytes: coarse steps, or few entries a row in few bits.
 
     For example: gcond compact cora-gcond-70.safetensors --on cora
     """
@@ -46,9 +50,11 @@ def command(
     from gcond.methods.compact import TOLERANCE, compact
     from gcond.reports.tables import facts
 
-    said = entries is not None or bits is not None
+    said = any(given is not None for given in (entries, bits, step))
     if said and tolerance is not None:
-        raise GcondError("--tolerance is for cuts that are chosen, and --entries or --bits say the cut: leave one out")
+        raise GcondError(
+            "--tolerance is for cuts that are chosen, and --entries, --bits or --step say the cut: leave one out"
+        )
     small = CondensedGraph.load(condensed)
     out = out or Path(f"{condensed.stem}-compact.safetensors")
     check_tensor_file(out)
@@ -62,6 +68,7 @@ def command(
             on=None if said else graph,
             entries=entries,
             bits=int(bits) if bits is not None else None,  # type: ignore[arg-type]
+            step=step,
             tolerance=TOLERANCE if tolerance is None else tolerance,
             seed=seed,
             keep_structure=keep_structure,

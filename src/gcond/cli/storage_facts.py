@@ -40,8 +40,8 @@ def compaction_facts(graph: CondensedGraph) -> dict[str, str]:
     if "bytes_before" in made:
         facts["compact"] += f", from {size(made['bytes_before'])}"
     if ladder := made.get("ladder"):
-        own = (graph.compaction.entries, graph.compaction.bits)
-        taken = next(cut.get("val_accuracy", 0.0) for cut in ladder if (cut.get("entries"), cut.get("bits")) == own)
+        cut = next(cut for cut in ladder if all(cut.get(key) == made.get(key) for key in ("entries", "bits", "step")))
+        taken = cut.get("val_accuracy", 0.0)
         uncut = made.get("val_accuracy", 0.0)
         facts["compact"] += (
             f"; validation {made.get('metric', 'accuracy')} {percent(uncut)} % before, {percent(taken)} % after"

@@ -1,6 +1,7 @@
 """The compact form of a condensed graph's tensors: written and read here and nowhere else.
 
-Features are a few tensors. Where entries are: ``x.high`` and ``x.low``, or ``x.mask``
+Features in steps are ``x.codes`` and ``x.rest`` (:mod:`gcond.condensed.coded_levels`), form 3. In bits, form 2, they
+are a few tensors. Where entries are: ``x.high`` and ``x.low``, or ``x.mask``
 (:mod:`gcond.condensed.entry_places`). What they are: ``x.values``, in levels of 4 bits (two to a byte, the first one
 low) or 8, half floats or floats. And ``x.scale``, the largest magnitude of each row, which is their unit (not for 32
 bits). All else keeps its name, in the smallest type that
@@ -17,12 +18,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcond.condensed.compaction import MOST_PLACES, Compaction, Levels, from_levels, is_signed, label_parts, to_levels
+from gcond.condensed.coded_levels import MOST, pack_levels, unpack_levels
+from gcond.condensed.compaction import (
+    MOST_PLACES,
+    Compaction,
+    Levels,
+    from_levels,
+    from_steps,
+    is_signed,
+    label_parts,
+    to_levels,
+    to_steps,
+)
 from gcond.condensed.entry_places import NAMES, pack_places, unpack_places
 from gcond.errors import GcondError
 
-VERSION = 2
-"""2: places of entries in few bits. Form 1 had a byte or two for each of the gaps between them."""
+IN_BITS, IN_STEPS = 2, 3
+"""The forms. 2: places of entries in few bits; form 1 had a byte or two for each of the gaps between them. 3: multiples
+of a step."""
 
 _UNSIGNED = (np.uint8, np.uint16, np.uint32, np.int64)
 _SIGNED = (np.int8, np.int16, np.int32, np.int64)
@@ -56,8 +69,11 @@ def training_bytes(packed: Mapping[str, Tensor]) -> int:
 
 def form(x: Tensor, compaction: Compaction) -> dict[str, Any]:
     """What the metadata must say for ``x`` to be read again."""
-    said = {"version": VERSION, "entries": compaction.entries, "bits": compaction.bits}
-    return said | {"features": x.shape[1], "signed": is_signed(x)}
+    about = {"entries": compaction.entries, "features": x.shape[1], "signed": is_signed(x)}
+    if compaction.step is None:
+        return about | {"version": IN_BITS, "bits": compaction.bits}
+    largest = int(np.abs(to_steps(x, compaction.step)).max())
+    return about | {"version": IN_STEPS, "step": compaction.step, "largest": largest}
 
 
 def unpack(packed: Mapping[str, Tensor], said: Any) -> tuple[Compaction | None, dict[str, Tensor]]:
@@ -67,8 +83,8 @@ def unpack(packed: Mapping[str, Tensor], said: Any) -> tuple[Compaction | None, 
     """
     if said is None:
         return None, dict(packed)
-    compaction, features, signed = _read_form(said)
-    tensors = _unpack(packed, compaction, features, signed=signed)
+    compaction = _read_form(said)
+    tensors = _unpack(packed, compaction, said)
     again = pack(tensors, compaction)
     for name, tensor in packed.items():
         if name not in again:
@@ -80,22 +96,27 @@ def unpack(packed: Mapping[str, Tensor], said: Any) -> tuple[Compaction | None, 
     return compaction, tensors
 
 
-def _read_form(said: Any) -> tuple[Compaction, int, bool]:
+def _read_form(said: Any) -> Compaction:
     if not isinstance(said, dict):
         raise GcondError("the form of its features is damaged")
     version = said.get("version")
-    if version != VERSION:
-        what = "compact the graph again" if version in range(VERSION) else "upgrade gcond"
-        raise GcondError(f"its features are in form {version}, and this gcond reads form {VERSION}: {what}")
+    if version not in (IN_BITS, IN_STEPS):
+        what = "compact the graph again" if version in range(IN_BITS) else "upgrade gcond"
+        raise GcondError(f"its features are in form {version}, and this gcond reads {IN_BITS} and {IN_STEPS}: {what}")
     features, signed = said.get("features"), said.get("signed")
     if type(features) is not int or features < 1 or type(signed) is not bool:
         raise GcondError("the form of its features is damaged")
-    return Compaction(said.get("entries"), said.get("bits")), features, signed  # type: ignore[arg-type]
+    if version == IN_BITS:
+        return Compaction(said.get("entries"), said.get("bits"))  # type: ignore[arg-type]
+    step, largest = said.get("step"), said.get("largest")
+    if type(step) is not float or type(largest) is not int or not 0 <= largest < MOST:
+        raise GcondError("the form of its features is damaged")
+    return Compaction(said.get("entries"), step=step)
 
 
-def _unpack(packed: Mapping[str, Tensor], compaction: Compaction, features: int, *, signed: bool) -> dict[str, Tensor]:
-    tensors = dict(packed)
-    parts = {name: tensors.pop(name, None) for name in (*NAMES, "x.values", "x.scale")}
+def _unpack(packed: Mapping[str, Tensor], compaction: Compaction, said: Mapping[str, Any]) -> dict[str, Tensor]:
+    tensors, features = dict(packed), said["features"]
+    parts = {name: tensors.pop(name, None) for name in (*NAMES, "x.values", "x.scale", "x.codes", "x.rest")}
     if "x" in tensors:
         raise GcondError("it has features twice, as 'x' and compacted")
     for name in ("y", "edge_index", "edge_weight"):
@@ -106,7 +127,10 @@ def _unpack(packed: Mapping[str, Tensor], compaction: Compaction, features: int,
         _refuse("y", y, "[nodes] or [nodes, classes]")
     if len(y) * features > MOST_PLACES:
         raise GcondError(f"it claims {len(y):,} × {features:,} features, and must have up to {MOST_PLACES:,}")
-    tensors["x"] = _unpack_features(parts, compaction, len(y), features, signed=signed)
+    if compaction.step is None:
+        tensors["x"] = _unpack_features(parts, compaction, len(y), features, signed=said["signed"])
+    else:
+        tensors["x"] = _unpack_steps(parts, compaction.step, len(y), said)
     tensors |= {name: _widened(name, tensors[name]) for name in _INDICES if name in tensors}
     if y.dim() == 1:
         tensors["y"] = _widened("y", y)
@@ -118,6 +142,9 @@ def _unpack(packed: Mapping[str, Tensor], compaction: Compaction, features: int,
 
 
 def _pack_features(x: Tensor, compaction: Compaction) -> dict[str, Tensor]:
+    if compaction.step is not None:
+        coded = pack_levels(to_steps(x, compaction.step))
+        return {f"x.{name}": torch.from_numpy(array.copy()) for name, array in coded.items()}
     if compaction.bits == 32:
         codes, scale = x.numpy(), None
     else:
@@ -159,6 +186,18 @@ def _unpack_features(
     if scale is None:
         return torch.from_numpy(codes)
     return from_levels(Levels(scale.numpy(), codes), compaction, signed=signed)
+
+
+def _unpack_steps(parts: Mapping[str, Tensor | None], step: float, rows: int, said: Mapping[str, Any]) -> Tensor:
+    for name in ("x.codes", "x.rest"):
+        part = parts[name]
+        if part is None or part.dtype != torch.uint8 or part.dim() != 1:
+            _refuse(name, part, "uint8 [bytes]")
+    codes, rest = (part.numpy() for name in ("x.codes", "x.rest") if (part := parts[name]) is not None)
+    steps = unpack_levels(codes, rest, rows, said["features"], largest=said["largest"], signed=said["signed"])
+    if np.abs(steps).max() >= MOST:
+        raise GcondError(f"x.codes has numbers of {MOST:,} steps and more: the file is damaged")
+    return from_steps(steps, step)
 
 
 def _unpack_weights(weight: Tensor, scale: Tensor | None) -> Tensor:

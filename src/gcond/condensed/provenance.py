@@ -116,8 +116,12 @@ class TriedCut(TypedDict, total=False):
 
     entries: Count | None
     bits: Count
+    step: float
+    """Instead of bits."""
     bytes: Count
     val_accuracy: float
+    changed: float
+    """Share of the source's nodes that models put into another class than those of the uncut graph did."""
 
 
 class CompactionRecord(TypedDict, total=False):
@@ -127,6 +131,8 @@ class CompactionRecord(TypedDict, total=False):
     """sha256 of the graph before."""
     entries: Count | None
     bits: Count
+    step: float
+    """Instead of bits."""
     bytes_before: Count
     bytes_after: Count
     val_accuracy: float

@@ -24,7 +24,7 @@ from gcond.graph.stored_graph import StoredGraph
 from gcond.matching.callback import Callback
 from gcond.methods.cluster_updates import groups_before, updated_clusters
 from gcond.methods.clusters import Clusters
-from gcond.methods.compact import compact
+from gcond.methods.compact import compact_as
 from gcond.methods.gradient_matching import GradientMatching
 from gcond.methods.learned_updates import check_structure, learned_again
 from gcond.methods.method import Method
@@ -94,8 +94,7 @@ def update(
     updated = _recorded(method.recorded(result, graph, budget, seed, notes=task.notes), small, made, counts)
     if small.compaction is None:
         return updated
-    cut = small.compaction
-    return compact(updated, entries=cut.entries, bits=cut.bits, keep_structure=bool(small.structure))
+    return compact_as(updated, small.compaction, keep_structure=bool(small.structure))
 
 
 def updatable(small: CondensedGraph) -> tuple[Method, Provenance]:
