@@ -186,7 +186,12 @@ line("a source of a name that is too long", f"condense {'n' * 5000} --nodes 6", 
 line(
     "a model that no memory holds",
     "train SMALL --on SOURCE -o out/m.safetensors --set hidden=99999999999",
-    "not enough memory",
+    "GB are free: use fewer layers, or a smaller hidden",
+)
+line(
+    "a model of too many layers",
+    "train SMALL --on SOURCE -o out/m.safetensors --set hidden=4000 layers=9999",
+    "GB are free: use fewer layers, or a smaller hidden",
 )
 
 # --- budgets

@@ -347,3 +347,14 @@ def test_the_least_loss_is_that_of_whoever_knows_the_labels():
     soft = torch.tensor([[0.7, 0.3, 0.0], [0.25, 0.25, 0.5]])
     assert least_loss(torch.tensor([0, 2])) == 0
     assert least_loss(soft) == pytest.approx(float(cross_entropy(soft.log().clamp(min=-100), soft)), abs=1e-6)
+
+
+def test_weights_that_no_memory_holds_are_refused_before_any_is_drawn(make_graph, monkeypatch):
+    graph, drawn = make_graph(), []
+    monkeypatch.setattr(GCN, "init", lambda self, *rest: drawn.append(rest) or _meta_init(self, *rest))
+    with pytest.raises(GcondError, match=r"the weights of gcn take [\d,.]+ GB .* fewer layers"):
+        run(graph, [0], Recipe(epochs=1), GCN(hidden=4000, layers=9999))
+    assert all(stream is None for _, _, stream in drawn)
+
+
+_meta_init = GCN.init

@@ -26,6 +26,7 @@ from gcond.graph.settled_inputs import settled
 from gcond.linalg.adam import Adam
 from gcond.models import Model
 from gcond.models.model import Dropout, Parameters
+from gcond.runtime.memory import available_bytes
 from gcond.runtime.seeds import generator
 from gcond.training.class_scores import class_scores, logits
 from gcond.training.metrics import measured, measured_once
@@ -34,6 +35,8 @@ from gcond.training.recipe import Recipe
 
 # What the runs that are held at once may take, about; above it, training side by side is no faster (benchmarks/nas.py).
 STACK_BYTES = 64 * 2**20
+COPIES = 5
+"""What a run holds of the weights' size: the weights, their gradients, Adam's two moments, the best so far."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ def fit(
     """
     models = [model] * len(seeds) if isinstance(model, Model) else model
     first, device = models[0], train.y.device
+    _require_room(models, train.inputs.num_features, classes)
     # No more of a large graph than what the labelled nodes' outputs depend on.
     train = _prepared(train.focus(first.reach, first.precomputed))
     val = _prepared(val.focus(first.reach, first.precomputed)) if val is not None else None
@@ -186,6 +190,17 @@ def _loss_on(train: LabelledView) -> Callable[[Tensor], Tensor]:
     if torch.equal(train.nodes, everyone):  # of a condensed graph: nothing to gather, nor to scatter on the way back
         return lambda scores: cross_entropy(scores, train.y)
     return lambda scores: cross_entropy(scores[train.nodes], train.y)
+
+
+def _require_room(models: Sequence[Model], features: int, classes: int) -> None:
+    """Refuse models whose weights alone do not fit, before any is drawn."""
+    sizes = {one: sum(shape.numel() for shape in one.shapes(features, classes).values()) for one in set(models)}
+    needed, free = 4 * COPIES * sum(sizes[one] for one in models), available_bytes()
+    if needed > free:
+        raise GcondError(
+            f"the weights of {models[0].name} take {needed / 1e9:,.1f} GB while they are trained, and "
+            f"{free / 1e9:.1f} GB are free: use fewer layers, or a smaller hidden"
+        )
 
 
 def _scores(batch: Sequence[_Run], inputs: Inputs, *, together: bool, drop: bool = True) -> list[Tensor]:
