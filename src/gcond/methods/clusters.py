@@ -138,10 +138,10 @@ class Clusters(Method):
             name: teach(name, task.train, task.val, task.num_classes, task.seed, metric=self.metric) for name in names
         }
         chosen, tried = names[0], dict[str, float]()
-        scored = Probe(task.val, task.num_classes, task.seed).scored
+        task = replace(task, importance=_mean_importance(list(taught.values())))
         for name in names if len(names) > 1 else ():
             tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
-            if reached > (leading := tried[f"teacher={chosen}"]) + self.margin(leading, task, scored):
+            if reached > (leading := tried[f"teacher={chosen}"]) + self.margin(leading, task):
                 chosen = name
         best = tried.get(f"teacher={chosen}")
         for setting, simple, other in CHOICES if len(task.val.nodes) else ():
@@ -153,7 +153,7 @@ class Clusters(Method):
                 continue
             changed = settled.chosen(setting, other)
             tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
-            if reached > best + self.margin(best, task, scored):
+            if reached > best + self.margin(best, task):
                 settled, best = changed, reached
         made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
         task.notes.choices |= taught[chosen].choices | made | {"tried": tried}
@@ -168,7 +168,11 @@ class Clusters(Method):
         """The validation accuracy of a small network trained on a few of the clusters, by labels that are known."""
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
         few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught, smooth)
-        return Probe(task.val, task.num_classes, task.seed, self.metric).accuracy(few.view().to(task.train.y.device))
+        return self.probe(task).accuracy(few.view().to(task.train.y.device))
+
+    def probe(self, task: Task) -> Probe:
+        """What clusters are tried by."""
+        return Probe(task.val, task.num_classes, task.seed, self.metric, importance=task.importance)
 
     def shares(self, task: Task) -> Tensor:
         """The classes' shares of the labels: as in the training labels, or equal where each is to count the same."""
@@ -185,11 +189,12 @@ class Clusters(Method):
 
     def known(self, task: Task, taught: Taught) -> float:
         """What the teacher itself knows of the validation nodes, by the same measure."""
-        return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric)
+        return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric, task.importance)
 
-    def margin(self, reached: float, task: Task, scored: int) -> float:
-        """Half a standard error of what was ``reached`` on so many of the validation nodes."""
-        return 0.5 * standard_error(reached, task.val.y[:scored], task.num_classes, self.metric)
+    def margin(self, reached: float, task: Task) -> float:
+        """Half a standard error of what was ``reached`` on the validation nodes that are looked at."""
+        y = task.val.y[: self.probe(task).scored]
+        return 0.5 * standard_error(reached, y, task.num_classes, self.metric, task.importance)
 
     def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
@@ -259,7 +264,14 @@ def labelled_by(task: Task, taught: Taught) -> Task:
         absent = [label for label in range(task.num_classes) if not bool((classes[nodes] == label).any())]
         of_absent = [(classes == label).nonzero().squeeze(1)[:1] for label in absent]
         nodes = torch.cat([nodes, *of_absent]).unique()
-    return replace(task, taught=LabelledView(inputs, nodes, classes[nodes], task.train.source_index))
+    labelled = LabelledView(inputs, nodes, classes[nodes], task.train.source_index)
+    return replace(task, taught=labelled, importance=taught.importance)
+
+
+def _mean_importance(taught: Sequence[Taught]) -> Tensor | None:
+    """Of several teachers, so that all are judged alike."""
+    known = [each.importance for each in taught if each.importance is not None]
+    return torch.stack(known).mean(0) if known else None
 
 
 def label_mass(nodes: int, shares: Tensor) -> Tensor:
