@@ -39,7 +39,7 @@ MATCHED = 100_000
 two condensed graphs."""
 TRIED_PER_CLASS = 10
 """Groups of each class in the graphs by which a teacher is chosen, as far as it has labelled nodes."""
-CHOICES = (("weight", "alike", "labelled"), ("spread", "means", "nodes"))
+CHOICES = (("weight", "alike", "labelled"), ("spread", "means", "nodes"), ("mass", "training", "between"))
 """Settings that validation chooses one after the other, with the simpler value first."""
 
 
@@ -100,6 +100,9 @@ class Clusters(Method):
     spread: Literal["auto", "means", "nodes"] = "auto"
     """``means`` leaves X' as the means are; ``nodes`` stretches it about its mean until it is spread as the nodes that
     it stands for. ``auto`` takes that where validation is clearly for it."""
+    mass: Literal["auto", "training", "between", "frequencies"] = "auto"
+    """The classes' shares of the labels: as in the ``training`` labels, as their ``frequencies`` among all nodes are
+    estimated, or ``between``, the geometric mean of the two. ``auto`` takes that where validation is clearly for it."""
     structure: Literal["none", "edges"] = "none"
     """``edges`` gives A' the edges between clusters, for models that want some; ``none`` is A' = I."""
     metric: Metric = field(default="accuracy", metadata=LATER)
@@ -139,9 +142,10 @@ class Clusters(Method):
         }
         chosen, tried = names[0], dict[str, float]()
         task = replace(task, importance=_mean_importance(list(taught.values())))
+        scored = self.probe(task).scored
         for name in names if len(names) > 1 else ():
             tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
-            if reached > (leading := tried[f"teacher={chosen}"]) + self.margin(leading, task):
+            if reached > (leading := tried[f"teacher={chosen}"]) + self.margin(leading, task, scored):
                 chosen = name
         best = tried.get(f"teacher={chosen}")
         for setting, simple, other in CHOICES if len(task.val.nodes) else ():
@@ -151,9 +155,11 @@ class Clusters(Method):
                 tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
             if setting == "weight" and not (_unlabelled(task) and best < self.known(task, taught[chosen])):
                 continue
+            if setting == "mass" and taught[chosen].frequencies is None:
+                continue
             changed = settled.chosen(setting, other)
             tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
-            if reached > best + self.margin(best, task):
+            if reached > best + self.margin(best, task, scored):
                 settled, best = changed, reached
         made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
         task.notes.choices |= taught[chosen].choices | made | {"tried": tried}
@@ -174,11 +180,17 @@ class Clusters(Method):
         """What clusters are tried by."""
         return Probe(task.val, task.num_classes, task.seed, self.metric, importance=task.importance)
 
-    def shares(self, task: Task) -> Tensor:
-        """The classes' shares of the labels: as in the training labels, or equal where each is to count the same."""
+    def shares(self, task: Task, frequencies: Tensor | None = None) -> Tensor:
+        """The classes' shares of the labels, by :attr:`mass`; equal ones where each is to count the same.
+
+        Without ``frequencies`` [C] of all nodes they are those of the training labels.
+        """
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
         if self.metric == "balanced-accuracy":
             population = (population > 0).double()
+        elif frequencies is not None and self.mass in {"between", "frequencies"}:
+            part = 0.5 if self.mass == "between" else 1.0
+            population = (population / population.sum()) ** (1 - part) * frequencies.cpu().double() ** part
         return population / population.sum()
 
     def weights(self, task: Task) -> Tensor | None:
@@ -191,15 +203,14 @@ class Clusters(Method):
         """What the teacher itself knows of the validation nodes, by the same measure."""
         return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric, task.importance)
 
-    def margin(self, reached: float, task: Task) -> float:
-        """Half a standard error of what was ``reached`` on the validation nodes that are looked at."""
-        y = task.val.y[: self.probe(task).scored]
-        return 0.5 * standard_error(reached, y, task.num_classes, self.metric, task.importance)
+    def margin(self, reached: float, task: Task, scored: int) -> float:
+        """Half a standard error of what was ``reached`` on so many of the validation nodes."""
+        return 0.5 * standard_error(reached, task.val.y[:scored], task.num_classes, self.metric, task.importance)
 
     def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
         nodes = int(task.quota.sum())
-        mass = label_mass(nodes, self.shares(task))
+        mass = label_mass(nodes, self.shares(task, taught.frequencies))
         predicted = taught.classes.cpu()
         labels = taught.labels.cpu() if isinstance(taught.labels, Tensor) else taught.labels
         if self.labels == "hard":

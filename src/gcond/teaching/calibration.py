@@ -38,6 +38,8 @@ class Calibration:
     shift: Tensor | None = None
     """float32 [C]: how much more frequent each class is among all nodes than among validation nodes, where that was
     estimated and believed."""
+    frequencies: Tensor | None = None
+    """float32 [C]: the shares of the classes among all nodes by that estimate."""
 
     @property
     def prior(self) -> bool:
@@ -92,8 +94,8 @@ def calibrate(
     if metric == "balanced-accuracy":
         return replace(plain, weights=1 / (len(known) * known))
     if not len(val.nodes):
-        shift = frequencies(plain.apply(seen), known) / known
-        return replace(plain, weights=shift, shift=shift)
+        share = frequencies(plain.apply(seen), known)
+        return replace(plain, weights=share / known, shift=share / known, frequencies=share)
     drawn = torch.randperm(len(val.nodes), generator=generator(seed, "calibration"))[:JUDGED].sort().values.to(val.y)
     judged, y = scores[val.nodes[drawn]], val.y[drawn]
     fitted = max(_with_factors(judged, y, plain.deviation), key=lambda found: found[1])[0]
@@ -103,7 +105,7 @@ def calibrate(
     if not nearer(share, known, to=frequencies_by_confusion(everywhere, there, y).to(share)):
         return fitted
     assert fitted.weights is not None
-    return replace(fitted, weights=fitted.weights * share / known, shift=share / known)
+    return replace(fitted, weights=fitted.weights * share / known, shift=share / known, frequencies=share)
 
 
 def _seen(scores: Tall, seed: int) -> Tensor:

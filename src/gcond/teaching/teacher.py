@@ -38,6 +38,8 @@ class Taught:
     importance: Tensor | None = None
     """float32 [C]: what a validation node counts by its class, so that they stand for all nodes; ``None`` where they
     count the same."""
+    frequencies: Tensor | None = None
+    """float32 [C]: the classes' shares among all nodes, where they were estimated."""
 
     @cached_property
     def classes(self) -> Tensor:
@@ -105,7 +107,8 @@ def calibrated(
     labels = said.of(together)
     if len(val.nodes):
         choices["val_accuracy"] = float((labels[val.nodes].argmax(1) == val.y).double().mean())
-    return Taught(_with_own(labels, train), choices, said.shift if len(val.nodes) else None)
+    importance = said.shift if len(val.nodes) else None
+    return Taught(_with_own(labels, train), choices, importance, said.frequencies)
 
 
 def _together(voices: Sequence[Tall], classes: int) -> Tall:
