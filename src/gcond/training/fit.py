@@ -67,7 +67,8 @@ def fit(
 
     ``model`` is trained from every seed; a sequence has one model for each of them, which are trained side by side and
     must be :func:`stackable`. ``val`` chooses the epoch whose weights are kept, and is not needed for
-    ``select="last"``; with ``importance`` [C] its nodes count by their class. ``on_epoch(epoch)`` is called when all runs have finished an epoch, or are over before it.
+    ``select="last"``; with ``importance`` [C] its nodes count by their class. ``on_epoch(epoch)`` is called when all
+    runs have finished an epoch, or are over before it.
     Neither the numbers of a run nor their rounding depend on the runs beside it.
     """
     models = [model] * len(seeds) if isinstance(model, Model) else model

@@ -36,10 +36,10 @@ def best_validation(
 ) -> Tensor:
     r"""The best look of each of R runs at the validation rows, float64 [R]: as :func:`gcond.training.fit` has it.
 
-    ``train`` is X [m, d] and Y, [m] class ids or [m, C] soft rows; ``val`` is rows and class ids, which
-    count by their class where there is an ``importance`` [C]. The model has two layers and ReLU, the recipe no dropout and no patience. With ``A = relu(X W₀ + b₀)`` and
-    ``E = (softmax(A W₁ + b₁) - Y) / m``, the gradients are ``X^⊤ (E W₁^⊤ ∘ [A > 0])`` for W₀, ``A^⊤ E`` for W₁, and
-    sums over rows for the biases.
+    ``train`` is X [m, d] and Y, [m] class ids or [m, C] soft rows; ``val`` is rows and class ids, which count by their
+    class where there is an ``importance`` [C]. The model has two layers and ReLU, the recipe no dropout and no
+    patience. With ``A = relu(X W₀ + b₀)`` and ``E = (softmax(A W₁ + b₁) - Y) / m``, the gradients are
+    ``X^⊤ (E W₁^⊤ ∘ [A > 0])`` for W₀, ``A^⊤ E`` for W₁, and sums over rows for the biases.
     """
     assert model.layers == 2
     assert model.activation == "relu"
