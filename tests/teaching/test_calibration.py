@@ -104,7 +104,7 @@ def test_the_shift_makes_validation_nodes_stand_for_all():
     true = 3 * torch.bincount(y) / len(y)
     assert torch.allclose(found.shift, true, atol=0.25)
     natural = view(torch.arange(4000, 6000), y, len(y))
-    assert torch.allclose(calibrate(scores, train, natural).shift, torch.ones(3), atol=0.1)
+    assert calibrate(scores, train, natural).shift is None
 
 
 def test_a_class_without_validation_nodes_keeps_a_chance():
@@ -121,6 +121,20 @@ def test_classes_that_are_known_to_be_uneven_stay_so():
     train = view(torch.arange(1000), y, 3000)
     found = calibrate(scores + shares.log().float(), train, val)
     assert accuracy(found.of(scores), y) > accuracy(scores, y)
+
+
+def test_where_validation_nodes_are_drawn_as_all_are_they_judge_the_estimate(monkeypatch):
+    scores, train, val, _ = shifted()
+    exact = calibration.frequencies
+    known = torch.full((3,), 1 / 3)
+
+    def harmful(answers, start):
+        return torch.tensor([1e-9, 1e-9, 1.0]) if torch.allclose(start, known) else exact(answers, start)
+
+    monkeypatch.setattr(calibration, "frequencies", harmful)
+    found = calibrate(scores, train, val)
+    assert not found.prior
+    assert torch.equal(found.of(scores), sharpen(scores, val).of(scores))
 
 
 def test_an_estimate_that_another_contradicts_is_dropped(monkeypatch):

@@ -39,10 +39,6 @@ MATCHED = 100_000
 two condensed graphs."""
 TRIED_PER_CLASS = 10
 """Groups of each class in the graphs by which a teacher is chosen, as far as it has labelled nodes."""
-SHIFTED = 0.9
-"""Share of the validation nodes that they are worth once they count by their class, below which the classes' mass is
-chosen: above it they are drawn as all nodes are, and there is nothing that training labels do not tell (it is 0.99 on
-Cora, CiteSeer and PubMed, and 0.44 to 0.82 where as many were drawn of each class)."""
 CHOICES = (("weight", "alike", "labelled"), ("spread", "means", "nodes"), ("mass", "training", "between"))
 """Settings that validation chooses one after the other, with the simpler value first."""
 
@@ -159,7 +155,7 @@ class Clusters(Method):
                 tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
             if setting == "weight" and not (_unlabelled(task) and best < self.known(task, taught[chosen])):
                 continue
-            if setting == "mass" and not _shifted(task):
+            if setting == "mass" and task.importance is None:  # training labels tell as much as validation could
                 continue
             changed = settled.chosen(setting, other)
             tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
@@ -281,14 +277,6 @@ def labelled_by(task: Task, taught: Taught) -> Task:
         nodes = torch.cat([nodes, *of_absent]).unique()
     labelled = LabelledView(inputs, nodes, classes[nodes], task.train.source_index)
     return replace(task, taught=labelled, importance=taught.importance)
-
-
-def _shifted(task: Task) -> bool:
-    """Whether classes are clearly not as frequent among validation nodes as they are among all."""
-    if task.importance is None:
-        return False
-    counts = task.importance[task.val.y]
-    return float(counts.sum() ** 2 / counts.square().sum()) < SHIFTED * len(counts)
 
 
 def _mean_importance(taught: Sequence[Taught]) -> Tensor | None:

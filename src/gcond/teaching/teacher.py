@@ -107,8 +107,7 @@ def calibrated(
     labels = said.of(together)
     if len(val.nodes):
         choices["val_accuracy"] = float((labels[val.nodes].argmax(1) == val.y).double().mean())
-    importance = said.shift if len(val.nodes) else None
-    return Taught(_with_own(labels, train), choices, importance, said.frequencies)
+    return Taught(_with_own(labels, train), choices, said.shift, said.frequencies)
 
 
 def _together(voices: Sequence[Tall], classes: int) -> Tall:
