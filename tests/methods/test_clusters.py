@@ -356,3 +356,17 @@ def test_by_balanced_accuracy_all_classes_have_the_same_mass(make_graph):
     mass = [small.y.sum(0) if small.y.dim() == 2 else torch.bincount(small.y).float() for small in (uneven, even)]
     assert torch.allclose(mass[0], 12 * train_shares(graph).float(), atol=0.6)
     assert torch.allclose(mass[1], torch.full((3,), 4.0), atol=0.6)
+
+
+@pytest.mark.parametrize(("mass", "part"), [("training", 0.0), ("between", 0.5), ("frequencies", 1.0)])
+def test_mass_lies_between_training_labels_and_frequencies(mass, part, make_graph):
+    graph = make_graph()
+    method = Clusters(mass=mass)
+    quota = torch.ones(graph.num_classes, dtype=torch.int64)
+    task = method.task(graph, quota, 0, identity="", device="cpu", callbacks=())
+    frequencies = torch.arange(1, graph.num_classes + 1).float()
+    frequencies /= frequencies.sum()
+    own = torch.bincount(task.train.y, minlength=graph.num_classes).double()
+    expected = (own / own.sum()) ** (1 - part) * frequencies.double() ** part
+    assert torch.allclose(method.shares(task, frequencies), expected / expected.sum())
+    assert torch.allclose(method.shares(task), own / own.sum())

@@ -7,7 +7,8 @@ from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import Identity
 from gcond.teaching import calibration
-from gcond.teaching.calibration import ROUNDS, SHARPNESS, calibrate, sharpen
+from gcond.teaching.calibration import SHARPNESS, calibrate, sharpen
+from gcond.teaching.frequencies import frequencies
 
 
 def view(nodes, y, size):
@@ -38,16 +39,10 @@ def likelihood(probabilities, val):
     return float(probabilities[val.nodes, val.y].clamp(min=1e-9).log().mean())
 
 
-def saerens(answers, known):
-    """The procedure of the paper, node by node and class by class."""
-    share = known.tolist()
-    for _ in range(ROUNDS):
-        new = []
-        for row in answers.tolist():
-            weighed = [p * s / k for p, s, k in zip(row, share, known.tolist(), strict=True)]
-            new.append([w / sum(weighed) for w in weighed])
-        share = [sum(row[c] for row in new) / len(new) for c in range(len(share))]
-    return torch.tensor(new), share
+def drawn_alike(scores, y, each=30):
+    """Validation nodes of which there are equally many of each class."""
+    nodes = torch.cat([(y == c).nonzero().squeeze(1)[20 : 20 + each] for c in range(scores.shape[1])])
+    return view(nodes, y, len(y))
 
 
 def test_sharpness_is_the_likeliest_of_those_tried():
@@ -78,14 +73,46 @@ def test_shares_that_shifted_are_recovered_and_help():
     assert accuracy(found.of(scores), y) > accuracy(plain.of(scores), y) + 0.01
 
 
-def test_weights_are_those_of_a_literal_loop():
-    scores, train, val, _ = shifted(size=600)
+def test_answers_for_validation_nodes_add_up_to_their_counts_but_for_the_penalty():
+    scores, train, _, y = shifted()
+    val = drawn_alike(scores, y)
     found = calibrate(scores, train, val)
-    answers = (found.sharpness * scores / scores.std()).softmax(1).double()
-    known = torch.bincount(train.y).double()
-    expected, share = saerens(answers, known / known.sum())
-    assert torch.allclose(found.of(scores).double(), expected.double(), atol=1e-4)
-    assert torch.allclose(found.of(scores).mean(0), torch.tensor(share), atol=1e-4)
+    factors = found.weights / found.shift
+    unit = scores[val.nodes].double() / scores.std().double()
+    answers = (found.sharpness * unit + factors.double().log()).softmax(1)
+    counts = torch.bincount(val.y, minlength=3).double()
+    assert torch.allclose(counts - answers.sum(0), factors.double().log(), atol=1e-2)
+
+
+def test_a_class_that_is_answered_too_often_does_not_run_away():
+    """Validation nodes in equal numbers, as where a split is drawn by class, and a teacher that likes one class."""
+    scores, train, _, y = shifted(shares=(0.2, 0.2, 0.6))
+    liking = scores + torch.tensor([1.5, 0.0, 0.0])
+    val = drawn_alike(scores, y, each=200)
+    true = torch.bincount(y).double() / len(y)
+    found = calibrate(liking, train, val)
+    assert float((found.frequencies - true).abs().max()) < 0.06
+    naive = frequencies(sharpen(liking, val).of(liking), torch.full((3,), 1 / 3))
+    assert float((naive - true).abs().max()) > 0.2
+    assert accuracy(found.of(liking), y) > accuracy(sharpen(liking, val).of(liking), y) + 0.05
+
+
+def test_the_shift_makes_validation_nodes_stand_for_all():
+    scores, train, _, y = shifted(spread=0.8)
+    val = drawn_alike(scores, y)
+    found = calibrate(scores, train, val)
+    true = 3 * torch.bincount(y) / len(y)
+    assert torch.allclose(found.shift, true, atol=0.25)
+    natural = view(torch.arange(4000, 6000), y, len(y))
+    assert calibrate(scores, train, natural).shift is None
+
+
+def test_a_class_without_validation_nodes_keeps_a_chance():
+    scores, train, val, y = shifted(shares=(0.5, 0.4, 0.1))
+    some = view(val.nodes[val.y < 2], y, len(y))
+    found = calibrate(scores, train, some)
+    assert bool(torch.isfinite(found.weights).all())
+    assert float(found.weights[2]) > 0
 
 
 def test_classes_that_are_known_to_be_uneven_stay_so():
@@ -96,13 +123,28 @@ def test_classes_that_are_known_to_be_uneven_stay_so():
     assert accuracy(found.of(scores), y) > accuracy(scores, y)
 
 
-def test_an_estimate_that_harms_is_dropped(monkeypatch):
+def test_where_validation_nodes_are_drawn_as_all_are_they_judge_the_estimate(monkeypatch):
     scores, train, val, _ = shifted()
+    exact = calibration.frequencies
+    known = torch.full((3,), 1 / 3)
 
-    monkeypatch.setattr(calibration, "_frequencies", lambda answers, known: torch.tensor([1e-9, 1e-9, 1.0]))
+    def harmful(answers, start):
+        return torch.tensor([1e-9, 1e-9, 1.0]) if torch.allclose(start, known) else exact(answers, start)
+
+    monkeypatch.setattr(calibration, "frequencies", harmful)
     found = calibrate(scores, train, val)
     assert not found.prior
     assert torch.equal(found.of(scores), sharpen(scores, val).of(scores))
+
+
+def test_an_estimate_that_another_contradicts_is_dropped(monkeypatch):
+    scores, train, val, y = shifted()
+    good = calibrate(scores, train, val)
+    monkeypatch.setattr(calibration, "frequencies", lambda answers, known: torch.tensor([1e-9, 1e-9, 1.0]))
+    found = calibrate(scores, train, val)
+    assert not found.prior
+    assert found.frequencies is None
+    assert accuracy(found.of(scores), y) > accuracy(good.of(scores), y) - 0.02
 
 
 def test_rows_add_up_and_nothing_is_changed_in_place():

@@ -130,3 +130,22 @@ def test_the_usual_metric_leaves_fingerprints_as_they_were():
     assert settings.identity(usual) == {key: each for key, each in settings.as_dict(usual).items() if key != "metric"}
     assert settings.identity(other) == settings.as_dict(other)
     assert settings.as_dict(usual)["metric"] == "accuracy"  # recorded all the same
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_importance_counts_a_node_as_so_many(metric):
+    y = torch.tensor([0, 0, 0, 1, 1, 2])
+    predicted = torch.tensor([0, 1, 0, 1, 0, 2])
+    importance = torch.tensor([1.0, 3.0, 2.0])
+    copies = importance.long()[y]
+    expected = measured_once(predicted.repeat_interleave(copies), y.repeat_interleave(copies), 3, metric)
+    assert measured_once(predicted, y, 3, metric, importance) == pytest.approx(expected)
+    alike = measured_once(predicted, y, 3, metric, torch.full((3,), 0.5))
+    assert alike == pytest.approx(measured_once(predicted, y, 3, metric))
+
+
+def test_nodes_that_count_unequally_are_worth_fewer():
+    y = torch.arange(2).repeat(50)
+    assert standard_error(0.5, y, 2) == pytest.approx(0.05)
+    assert standard_error(0.5, y, 2, importance=torch.tensor([2.0, 2.0])) == pytest.approx(0.05)
+    assert standard_error(0.5, y, 2, importance=torch.tensor([1.0, 0.0])) == pytest.approx((0.25 / 50) ** 0.5)

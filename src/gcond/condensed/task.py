@@ -58,6 +58,8 @@ class Task:
     """State of an earlier run of the same identity, to go on from."""
     taught: LabelledView | None = None
     """All nodes of the training graph with the labels of a teacher, where there is one."""
+    importance: Tensor | None = None
+    """float32 [C]: what a validation node counts by its class so that they stand for all nodes, by that teacher."""
     notes: Notes = field(default_factory=Notes)
 
     @property

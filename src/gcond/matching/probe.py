@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 import torch
 from torch import Tensor
@@ -61,6 +61,8 @@ class Probe:
     """What it measures in place of accuracy, and chooses the epoch by."""
     on_rows: bool | None = None
     """Whether it looks at propagated rows; ``None`` where looking at the graph costs over :data:`MOST_LOOKING`."""
+    importance: Tensor | None = None
+    """float32 [C]: what a validation node counts by its class; ``None`` where all count the same."""
     model: ClassVar[Model] = GCN(layers=2, hidden=64)
     recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03, patience=0)
     runs: ClassVar[int] = 2
@@ -80,14 +82,13 @@ class Probe:
             raise GcondError("there is no validation node to probe on: give some, or turn probes off by probe_every=0")
         recipe = replace(self.row_recipe if self.without_graph else self.recipe, metric=self.metric)
         seeds = range(self.seed, self.seed + self.runs)
+        by: _Measure = {"classes": self.classes, "importance": self.importance}
         try:
             if self.without_graph:
                 train, val = (_rows_and_labels(view) for view in (propagated_rows(condensed, self.hops), self.rows))
-                found = best_validation(self.row_model, train, val, classes=self.classes, seeds=seeds, recipe=recipe)
+                found = best_validation(self.row_model, train, val, seeds=seeds, recipe=recipe, **by)
             else:
-                found = fit(
-                    self.model, condensed, self.val, classes=self.classes, seeds=seeds, recipe=recipe
-                ).val_accuracy
+                found = fit(self.model, condensed, self.val, seeds=seeds, recipe=recipe, **by).val_accuracy
         except DivergedError:
             return 0.0
         return float(found.mean())
@@ -140,6 +141,11 @@ class Probe:
         look = step_work(self.model, self.val, self.classes) / BACKWARD
         whole = longest(self.recipe)
         return self.runs * (whole.epoch * step_work(self.model, condensed, self.classes) + whole.looks * look)
+
+
+class _Measure(TypedDict):
+    classes: int
+    importance: Tensor | None
 
 
 def _rows_and_labels(view: LabelledView) -> tuple[Tensor, Tensor]:

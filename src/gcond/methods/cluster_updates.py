@@ -119,7 +119,8 @@ def _gathered(
     assert made is not None
     undecided, settled = [each for each in CHOICES if getattr(method, each[0]) == "auto"], method
     at = int(made.choices.get("settled_at", made.source["nodes"]))
-    glance = Glance(task.val, task.num_classes, task.seed, method.metric)
+    task = replace(task, importance=taught.importance)
+    glance = Glance(task.val, task.num_classes, task.seed, method.metric, importance=task.importance)
     cheap = task.val.inputs.feature_entries * glance.scored <= CHEAP
     anew = bool(undecided) and len(task.val.nodes) > 0 and (cheap or task.source_nodes >= OUTGROWN * at)
     for setting, simple, other in undecided:

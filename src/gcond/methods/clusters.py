@@ -39,7 +39,7 @@ MATCHED = 100_000
 two condensed graphs."""
 TRIED_PER_CLASS = 10
 """Groups of each class in the graphs by which a teacher is chosen, as far as it has labelled nodes."""
-CHOICES = (("weight", "alike", "labelled"), ("spread", "means", "nodes"))
+CHOICES = (("weight", "alike", "labelled"), ("spread", "means", "nodes"), ("mass", "training", "between"))
 """Settings that validation chooses one after the other, with the simpler value first."""
 
 
@@ -100,6 +100,9 @@ class Clusters(Method):
     spread: Literal["auto", "means", "nodes"] = "auto"
     """``means`` leaves X' as the means are; ``nodes`` stretches it about its mean until it is spread as the nodes that
     it stands for. ``auto`` takes that where validation is clearly for it."""
+    mass: Literal["auto", "training", "between", "frequencies"] = "auto"
+    """The classes' shares of the labels: as in the ``training`` labels, as their ``frequencies`` among all nodes are
+    estimated, or ``between``, the geometric mean of the two. ``auto`` takes that where validation is clearly for it."""
     structure: Literal["none", "edges"] = "none"
     """``edges`` gives A' the edges between clusters, for models that want some; ``none`` is A' = I."""
     metric: Metric = field(default="accuracy", metadata=LATER)
@@ -138,7 +141,8 @@ class Clusters(Method):
             name: teach(name, task.train, task.val, task.num_classes, task.seed, metric=self.metric) for name in names
         }
         chosen, tried = names[0], dict[str, float]()
-        scored = Probe(task.val, task.num_classes, task.seed).scored
+        task = replace(task, importance=_mean_importance(list(taught.values())))
+        scored = self.probe(task).scored
         for name in names if len(names) > 1 else ():
             tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
             if reached > (leading := tried[f"teacher={chosen}"]) + self.margin(leading, task, scored):
@@ -150,6 +154,8 @@ class Clusters(Method):
             if best is None:
                 tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
             if setting == "weight" and not (_unlabelled(task) and best < self.known(task, taught[chosen])):
+                continue
+            if setting == "mass" and task.importance is None:  # training labels tell as much as validation could
                 continue
             changed = settled.chosen(setting, other)
             tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
@@ -168,13 +174,23 @@ class Clusters(Method):
         """The validation accuracy of a small network trained on a few of the clusters, by labels that are known."""
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
         few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught, smooth)
-        return Probe(task.val, task.num_classes, task.seed, self.metric).accuracy(few.view().to(task.train.y.device))
+        return self.probe(task).accuracy(few.view().to(task.train.y.device))
 
-    def shares(self, task: Task) -> Tensor:
-        """The classes' shares of the labels: as in the training labels, or equal where each is to count the same."""
+    def probe(self, task: Task) -> Probe:
+        """What clusters are tried by."""
+        return Probe(task.val, task.num_classes, task.seed, self.metric, importance=task.importance)
+
+    def shares(self, task: Task, frequencies: Tensor | None = None) -> Tensor:
+        """The classes' shares of the labels, by :attr:`mass`; equal ones where each is to count the same.
+
+        Without ``frequencies`` [C] of all nodes they are those of the training labels.
+        """
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes).double()
         if self.metric == "balanced-accuracy":
             population = (population > 0).double()
+        elif frequencies is not None and self.mass in {"between", "frequencies"}:
+            part = 0.5 if self.mass == "between" else 1.0
+            population = (population / population.sum()) ** (1 - part) * frequencies.cpu().double() ** part
         return population / population.sum()
 
     def weights(self, task: Task) -> Tensor | None:
@@ -185,16 +201,16 @@ class Clusters(Method):
 
     def known(self, task: Task, taught: Taught) -> float:
         """What the teacher itself knows of the validation nodes, by the same measure."""
-        return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric)
+        return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric, task.importance)
 
     def margin(self, reached: float, task: Task, scored: int) -> float:
         """Half a standard error of what was ``reached`` on so many of the validation nodes."""
-        return 0.5 * standard_error(reached, task.val.y[:scored], task.num_classes, self.metric)
+        return 0.5 * standard_error(reached, task.val.y[:scored], task.num_classes, self.metric, task.importance)
 
     def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
         nodes = int(task.quota.sum())
-        mass = label_mass(nodes, self.shares(task))
+        mass = label_mass(nodes, self.shares(task, taught.frequencies))
         predicted = taught.classes.cpu()
         labels = taught.labels.cpu() if isinstance(taught.labels, Tensor) else taught.labels
         if self.labels == "hard":
@@ -259,7 +275,14 @@ def labelled_by(task: Task, taught: Taught) -> Task:
         absent = [label for label in range(task.num_classes) if not bool((classes[nodes] == label).any())]
         of_absent = [(classes == label).nonzero().squeeze(1)[:1] for label in absent]
         nodes = torch.cat([nodes, *of_absent]).unique()
-    return replace(task, taught=LabelledView(inputs, nodes, classes[nodes], task.train.source_index))
+    labelled = LabelledView(inputs, nodes, classes[nodes], task.train.source_index)
+    return replace(task, taught=labelled, importance=taught.importance)
+
+
+def _mean_importance(taught: Sequence[Taught]) -> Tensor | None:
+    """Of several teachers, so that all are judged alike."""
+    known = [each.importance for each in taught if each.importance is not None]
+    return torch.stack(known).mean(0) if known else None
 
 
 def label_mass(nodes: int, shares: Tensor) -> Tensor:

@@ -135,7 +135,7 @@ class GCond(GradientMatching):
             return super().finished(task, synthetic)
         adjacency = synthetic.settled().adjacency
         assert isinstance(adjacency, Tensor | LearnedMatrix)
-        probe = Probe(task.val, task.num_classes, task.seed, self.metric)
+        probe = Probe(task.val, task.num_classes, task.seed, self.metric, importance=task.importance)
         factors = FACTORS if self.probe_every else (USUAL,)
         deltas = [relative_threshold(adjacency, factor) for factor in factors]
 

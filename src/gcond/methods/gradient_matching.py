@@ -262,7 +262,7 @@ class GradientMatching(Method):
         sizes = torch.bincount(synthetic.y, minlength=classes)
         weight = sizes / sizes.max() if self.class_weights else torch.ones(classes, device=device)
         source = real_side(model, self.source_view(task), classes, task.seed, self.batches())
-        probe = Probe(task.val, classes, task.seed, self.metric)
+        probe = Probe(task.val, classes, task.seed, self.metric, importance=task.importance)
         run = Run(
             synthetic,
             epochs=self.epochs,

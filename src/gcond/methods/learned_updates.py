@@ -126,5 +126,5 @@ def _better(method: GradientMatching, task: Task, made: dict[str, Synthetic]) ->
     """The start that probes better; the first of equals, and where nobody can be asked."""
     if len(made) == 1 or not method.probe_every or not len(task.val.nodes):
         return next(iter(made))
-    probe = Probe(task.val, task.num_classes, task.seed, method.metric)
+    probe = Probe(task.val, task.num_classes, task.seed, method.metric, importance=task.importance)
     return max(made, key=lambda name: probe.accuracy(made[name].view(method.ship)))

@@ -35,6 +35,11 @@ class Taught:
     """float32 [N, C]: how likely a node is of a class; a labelled node has its own class."""
     choices: dict[str, Any] = field(default_factory=dict)
     """What validation chose, and how well the teacher alone does on validation nodes; for the record."""
+    importance: Tensor | None = None
+    """float32 [C]: what a validation node counts by its class, so that they stand for all nodes; ``None`` where they
+    count the same."""
+    frequencies: Tensor | None = None
+    """float32 [C]: the classes' shares among all nodes, where they were estimated."""
 
     @cached_property
     def classes(self) -> Tensor:
@@ -102,7 +107,7 @@ def calibrated(
     labels = said.of(together)
     if len(val.nodes):
         choices["val_accuracy"] = float((labels[val.nodes].argmax(1) == val.y).double().mean())
-    return Taught(_with_own(labels, train), choices)
+    return Taught(_with_own(labels, train), choices, said.shift, said.frequencies)
 
 
 def _together(voices: Sequence[Tall], classes: int) -> Tall:

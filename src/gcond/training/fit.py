@@ -64,12 +64,14 @@ def fit(
     seeds: Sequence[int],
     recipe: Recipe,
     on_epoch: Callable[[int], None] | None = None,
+    importance: Tensor | None = None,
 ) -> Fit:
     """Train one run per seed on the m labelled nodes of ``train``, by full-batch Adam on the mean cross-entropy.
 
     ``model`` is trained from every seed; a sequence has one model for each of them, which are trained side by side and
     must be :func:`stackable`. ``val`` chooses the epoch whose weights are kept, and is not needed for
-    ``select="last"``. ``on_epoch(epoch)`` is called when all runs have finished an epoch, or are over before it.
+    ``select="last"``; with ``importance`` [C] its nodes count by their class. ``on_epoch(epoch)`` is called when all
+    runs have finished an epoch, or are over before it.
     Neither the numbers of a run nor their rounding depend on the runs beside it.
     """
     models = [model] * len(seeds) if isinstance(model, Model) else model
@@ -103,7 +105,7 @@ def fit(
             if judge and passed_on and epoch > 1:
                 for run, score in zip(batch, scores, strict=True):
                     if run.progress.looks_now:
-                        run.look(score, judge, fitted)
+                        run.look(score, judge, fitted, importance)
             # Those that this look was the last of take no step any more.
             learning = [(run, score) for run, score in zip(batch, scores, strict=True) if not run.progress.is_over]
             losses = [loss(score) for _, score in learning]
@@ -120,7 +122,7 @@ def fit(
                 due = [run for run in due if run.progress.is_over or not passed_on]
                 with torch.no_grad():
                     for run, score in zip(due, scored(due, judge.inputs, drop=False), strict=True):
-                        run.look(score, judge, fitted)
+                        run.look(score, judge, fitted, importance)
         if on_epoch:
             on_epoch(epoch)
     if not all(bool(tensor.isfinite().all()) for run in runs for tensor in run.weights.values()):
@@ -134,7 +136,7 @@ def fit(
         return Fit(tuple(run.best for run in runs), chosen, reached, done, looks)
     last = tuple({key: tensor.detach() for key, tensor in run.weights.items()} for run in runs)
     unknown = torch.full((len(runs),), torch.nan, dtype=torch.float64, device=device)
-    final = unknown if val is None else measured(predict(model, last, val), val.y, classes, recipe.metric)
+    final = unknown if val is None else measured(predict(model, last, val), val.y, classes, recipe.metric, importance)
     return Fit(last, done, final, done, looks)
 
 
@@ -161,12 +163,13 @@ class _Run:
         """Go on at rate ``lr``, with fresh moments."""
         self.adam = Adam({key: tensor.detach() for key, tensor in self.weights.items()}, lr, self._decay)
 
-    def look(self, score: Tensor, val: LabelledView, fitted: float) -> None:
+    def look(self, score: Tensor, val: LabelledView, fitted: float, importance: Tensor | None = None) -> None:
         """Keep the weights as they are now, whose scores are ``score``, if they are better than all before.
 
         With a loss below ``fitted`` the model has learned what it is trained on.
         """
-        reached = measured_once(score.detach()[val.nodes].argmax(-1), val.y, score.shape[-1], self._metric)
+        predicted = score.detach()[val.nodes].argmax(-1)
+        reached = measured_once(predicted, val.y, score.shape[-1], self._metric, importance)
         if better := reached > self.reached:
             self.reached, self.epoch = reached, self.progress.epoch
             for key, tensor in self.weights.items():

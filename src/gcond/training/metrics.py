@@ -21,7 +21,7 @@ from torch import Tensor
 from gcond.condensed.score import ClassMetrics
 from gcond.config.metric import Metric
 
-Confusion = Sequence[Sequence[int]]
+Confusion = Sequence[Sequence[float]]
 """M as plain numbers, rows of true classes."""
 
 
@@ -32,24 +32,38 @@ def confusion_matrix(predicted: Tensor, y: Tensor, classes: int) -> Tensor:
     return torch.bincount(place.flatten(), minlength=runs * classes**2).view(runs, classes, classes)
 
 
-def measured(predicted: Tensor, y: Tensor, classes: int, metric: Metric = "accuracy") -> Tensor:
-    """The ``metric`` of each of R predictions int64 [R, m] of the true classes ``y`` [m]: float64 [R]."""
+def measured(
+    predicted: Tensor, y: Tensor, classes: int, metric: Metric = "accuracy", importance: Tensor | None = None
+) -> Tensor:
+    """The ``metric`` of each of R predictions int64 [R, m] of the true classes ``y`` [m]: float64 [R].
+
+    With ``importance`` [C] a node of class c counts as so many, as where nodes are to stand for others among which the
+    classes have other shares.
+    """
     if metric == "accuracy":
-        return (predicted == y).double().mean(-1)
+        right = (predicted == y).double()
+        if importance is None:
+            return right.mean(-1)
+        counts = importance.double()[y]
+        return right @ counts / counts.sum()
     found = confusion_matrix(predicted, y, classes)
+    if importance is not None:
+        found = found * importance.double()[:, None]
     return torch.tensor([value(each, metric) for each in found.tolist()], dtype=torch.float64, device=y.device)
 
 
-def measured_once(predicted: Tensor, y: Tensor, classes: int, metric: Metric = "accuracy") -> float:
+def measured_once(
+    predicted: Tensor, y: Tensor, classes: int, metric: Metric = "accuracy", importance: Tensor | None = None
+) -> float:
     """The ``metric`` of one prediction int64 [m] of the true classes ``y`` [m]."""
-    return float(measured(predicted[None], y, classes, metric))
+    return float(measured(predicted[None], y, classes, metric, importance))
 
 
 def value(confusion: Confusion, metric: Metric) -> float:
     """The ``metric`` of one confusion matrix; 0 where it counts no node at all."""
     hits = [row[place] for place, row in enumerate(confusion)]
     if metric == "accuracy":
-        return sum(hits) / max(1, sum(map(sum, confusion)))
+        return sum(hits) / (sum(map(sum, confusion)) or 1)
     if metric == "balanced-accuracy":
         known = [recall for recall in class_accuracy(confusion) if recall is not None]
         return fmean(known) if known else 0.0
@@ -84,14 +98,18 @@ def deviation(values: Sequence[float]) -> float:
     return stdev(values) if len(values) > 1 else 0.0
 
 
-def standard_error(score: float, y: Tensor, classes: int, metric: Metric = "accuracy") -> float:
+def standard_error(
+    score: float, y: Tensor, classes: int, metric: Metric = "accuracy", importance: Tensor | None = None
+) -> float:
     """The standard error of a ``score`` on nodes of the true classes ``y``, as if every class were found as often.
 
     A share p of m nodes has :math:`\\sqrt{p (1 - p) / m}`; the mean of C such shares of :math:`m_c` nodes each has
     :math:`\\frac{1}{C} \\sqrt{\\sum_c p (1 - p) / m_c}`, which stands for that of macro-F1 too.
+    Nodes that count ``importance`` [C] by their class are as good as :math:`(\\sum w)^2 / \\sum w^2` that count alike.
     """
     if metric == "accuracy":
-        return float((score * (1 - score) / len(y)) ** 0.5)
+        counts = torch.ones(len(y)) if importance is None else importance.double()[y]
+        return float((score * (1 - score) * counts.square().sum() / counts.sum() ** 2) ** 0.5)
     sizes = [size for size in torch.bincount(y, minlength=classes).tolist() if size]
     return float((score * (1 - score) * sum(1 / size for size in sizes)) ** 0.5 / len(sizes))
 

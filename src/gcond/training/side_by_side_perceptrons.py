@@ -32,13 +32,14 @@ def best_validation(
     classes: int,
     seeds: Sequence[int],
     recipe: Recipe,
+    importance: Tensor | None = None,
 ) -> Tensor:
     r"""The best look of each of R runs at the validation rows, float64 [R]: as :func:`gcond.training.fit` has it.
 
-    ``train`` is X [m, d] and Y, [m] class ids or [m, C] soft rows; ``val`` is rows and class ids. The model has two
-    layers and ReLU, the recipe no dropout and no patience. With ``A = relu(X W₀ + b₀)`` and
-    ``E = (softmax(A W₁ + b₁) - Y) / m``, the gradients are ``X^⊤ (E W₁^⊤ ∘ [A > 0])`` for W₀, ``A^⊤ E`` for W₁, and
-    sums over rows for the biases.
+    ``train`` is X [m, d] and Y, [m] class ids or [m, C] soft rows; ``val`` is rows and class ids, which count by their
+    class where there is an ``importance`` [C]. The model has two layers and ReLU, the recipe no dropout and no
+    patience. With ``A = relu(X W₀ + b₀)`` and ``E = (softmax(A W₁ + b₁) - Y) / m``, the gradients are
+    ``X^⊤ (E W₁^⊤ ∘ [A > 0])`` for W₀, ``A^⊤ E`` for W₁, and sums over rows for the biases.
     """
     assert model.layers == 2
     assert model.activation == "relu"
@@ -69,7 +70,7 @@ def best_validation(
         progress.end_epoch()
         if progress.looks_now:
             found = _scores(weights, _hidden(weights, val[0])).argmax(2)
-            reached = [measured_once(own, val[1], classes, recipe.metric) for own in found]
+            reached = [measured_once(own, val[1], classes, recipe.metric, importance) for own in found]
             best = torch.maximum(best, torch.tensor(reached, dtype=torch.float64))
             progress.has_looked(better=False, has_fitted=False)
     if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
