@@ -31,6 +31,7 @@ from gcond.training.class_scores import class_scores, logits
 from gcond.training.metrics import measured, measured_once
 from gcond.training.progress import Progress
 from gcond.training.recipe import Recipe
+from gcond.training.view_parts import in_parts
 
 # What the runs that are held at once may take, about; above it, training side by side is no faster (benchmarks/nas.py).
 STACK_BYTES = 64 * 2**20
@@ -73,8 +74,9 @@ def fit(
     first, device = models[0], train.y.device
     # No more of a large graph than what the labelled nodes' outputs depend on.
     train = _prepared(train.focus(first.reach, first.precomputed))
-    val = _prepared(val.focus(first.reach, first.precomputed)) if val is not None else None
+    val = val.focus(first.reach, first.precomputed) if val is not None else None
     judge = val if recipe.select == "best-validation" else None
+    parts = [] if judge is None else [_prepared(part) for part in in_parts(judge, first, classes)]
     if recipe.select == "best-validation" and judge is None:
         raise ValueError("the best validation epoch cannot be chosen without a validation view")
     if judge and len(judge.nodes) == 0:
@@ -82,7 +84,7 @@ def fit(
     loss = _loss_on(train)
     # Where both parts are computed on the same rows, the pass that trains epoch t + 1 starts with the very scores that
     # epoch t is validated by.
-    passed_on = judge is not None and recipe.dropout == 0 and judge.inputs is train.inputs
+    passed_on = len(parts) == 1 and recipe.dropout == 0 and parts[0].inputs is train.inputs
 
     # Half-way from the loss of who knows nothing but the number of classes to the least that there is.
     fitted = (math.log(classes) + least_loss(train.y)) / 2
@@ -99,7 +101,7 @@ def fit(
             if judge and passed_on and epoch > 1:
                 for run, score in zip(batch, scores, strict=True):
                     if run.progress.looks_now:
-                        run.look(score, judge, fitted)
+                        run.look(_predicted(score, parts[0]), judge.y, classes, fitted)
             # Those that this look was the last of take no step any more.
             learning = [(run, score) for run, score in zip(batch, scores, strict=True) if not run.progress.is_over]
             losses = [loss(score) for _, score in learning]
@@ -115,8 +117,11 @@ def fit(
                 due = [run for run, _ in learning if run.progress.looks_now]
                 due = [run for run in due if run.progress.is_over or not passed_on]
                 with torch.no_grad():
-                    for run, score in zip(due, scored(due, judge.inputs, drop=False), strict=True):
-                        run.look(score, judge, fitted)
+                    found_in = [
+                        [_predicted(score, part) for score in scored(due, part.inputs, drop=False)] for part in parts
+                    ]
+                for run, *predicted in zip(due, *found_in, strict=True):
+                    run.look(torch.cat(predicted), judge.y, classes, fitted)
         if on_epoch:
             on_epoch(epoch)
     if not all(bool(tensor.isfinite().all()) for run in runs for tensor in run.weights.values()):
@@ -130,7 +135,10 @@ def fit(
         return Fit(tuple(run.best for run in runs), chosen, reached, done, looks)
     last = tuple({key: tensor.detach() for key, tensor in run.weights.items()} for run in runs)
     unknown = torch.full((len(runs),), torch.nan, dtype=torch.float64, device=device)
-    final = unknown if val is None else measured(predict(model, last, val), val.y, classes, recipe.metric)
+    if val is None:
+        return Fit(last, done, unknown, done, looks)
+    predicted = torch.cat([predict(model, last, part) for part in in_parts(val, first, classes)], dim=1)
+    final = measured(predicted, val.y, classes, recipe.metric)
     return Fit(last, done, final, done, looks)
 
 
@@ -157,12 +165,12 @@ class _Run:
         """Go on at rate ``lr``, with fresh moments."""
         self.adam = Adam({key: tensor.detach() for key, tensor in self.weights.items()}, lr, self._decay)
 
-    def look(self, score: Tensor, val: LabelledView, fitted: float) -> None:
-        """Keep the weights as they are now, whose scores are ``score``, if they are better than all before.
+    def look(self, predicted: Tensor, y: Tensor, classes: int, fitted: float) -> None:
+        """Keep the weights as they are, if what they ``predicted`` of the validation nodes is better than all before.
 
         With a loss below ``fitted`` the model has learned what it is trained on.
         """
-        reached = measured_once(score.detach()[val.nodes].argmax(-1), val.y, score.shape[-1], self._metric)
+        reached = measured_once(predicted, y, classes, self._metric)
         if better := reached > self.reached:
             self.reached, self.epoch = reached, self.progress.epoch
             for key, tensor in self.weights.items():
@@ -178,6 +186,11 @@ def _drop(rate: float, stream: Generator, x: Tensor) -> Tensor:
 def _prepared(view: LabelledView) -> LabelledView:
     """The view with its inputs settled: nothing but weights changes from here on."""
     return replace(view, inputs=settled(view.inputs))
+
+
+def _predicted(scores: Tensor, view: LabelledView) -> Tensor:
+    """The classes of the view's labelled nodes by ``scores`` [n, C] of all of its rows: int64 [m]."""
+    return scores.detach()[view.nodes].argmax(-1)
 
 
 def _loss_on(train: LabelledView) -> Callable[[Tensor], Tensor]:
