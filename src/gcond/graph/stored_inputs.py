@@ -77,8 +77,8 @@ class StoredInputs(Inputs):
 
     @property
     def feature_entries(self) -> int:
-        # A place takes a number and an index where they are sparse.
-        return self.stored.nbytes // 8 if self.stored.is_sparse else self.num_nodes * self.num_features
+        entries = self.stored.sparse_entries
+        return self.num_nodes * self.num_features if entries is None else entries
 
     @property
     def edge_entries(self) -> int:
@@ -87,6 +87,10 @@ class StoredInputs(Inputs):
     @property
     def may_hold(self) -> int:
         return self.streaming.memory
+
+    def loaded(self) -> Inputs:
+        """The same in memory, and the very numbers that a graph which fits has; for whoever has seen that they fit."""
+        return Inputs(self.stored.block(0, self.num_nodes), RowBlocks(self.arrays).whole())
 
     def _normalised(self, form: Form) -> Adjacency:
         return self.operator(form)  # type: ignore[return-value]
