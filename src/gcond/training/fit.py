@@ -137,8 +137,8 @@ def fit(
     unknown = torch.full((len(runs),), torch.nan, dtype=torch.float64, device=device)
     if val is None:
         return Fit(last, done, unknown, done, looks)
-    predicted = torch.cat([predict(model, last, part) for part in in_parts(val, first, classes)], dim=1)
-    final = measured(predicted, val.y, classes, recipe.metric)
+    said = torch.cat([predict(model, last, part) for part in in_parts(val, first, classes)], dim=1)
+    final = measured(said, val.y, classes, recipe.metric)
     return Fit(last, done, final, done, looks)
 
 
