@@ -161,7 +161,6 @@ def _store_table(lines: Sequence[Mapping[str, Any]]) -> Measured:
             "graph": line["source"],
             "nodes": str(line["nodes"]),
             "in memory": _percent(line["memory"]),
-            "in memory, ridge": _percent(line["ridge"]),
             "from the store": _percent(line["store"]),
             "columns at a time": f"{line['columns']} of {line['features']}",
             "n": f"{len(line['store'])} ({line['seeds']} graphs)",

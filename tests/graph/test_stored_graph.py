@@ -234,8 +234,6 @@ def test_methods_that_need_the_graph_in_memory_say_so(make_graph, stored):
         match=r"coarsening needs .* in memory, .*: use memory_limit='\d+MB' or more, or",
     ):
         gcond.condense(graph, nodes=9, method="coarsening")
-    with pytest.raises(GcondError, match=r"use memory_limit='\d+MB' or more, or teacher='ridge'"):
-        gcond.condense(graph, nodes=9, method="clusters", teacher="network")
     with pytest.raises(GcondError, match="an engine is for a packed store"):
         on_engine(make_graph(), None)
 

@@ -75,9 +75,9 @@ def test_blocks_and_maps_are_the_same_as_at_once(block, tmp_path, monkeypatch):
     assert torch.allclose(unit.rows(5, 9), unit_rows(matrix)[5:9], atol=1e-6)
 
 
-def test_rows_that_are_made_from_wider_ones_come_in_blocks_that_those_fit_into(tmp_path, monkeypatch):
+def test_rows_that_are_made_from_others_come_in_blocks_that_all_on_the_way_fit_into(tmp_path, monkeypatch):
     matrix = numbers(30, 16)
-    monkeypatch.setattr(tall, "BLOCK_BYTES", 4 * 16 * 5)
+    monkeypatch.setattr(tall, "BLOCK_BYTES", 4 * (16 + 1 + 1) * 5)
     seen = []
     sums = map_rows(written(tmp_path, matrix), 1, lambda rows, _: seen.append(len(rows)) or rows.sum(1, keepdim=True))
     halves = map_rows(sums, 1, lambda rows, _: rows / 2)

@@ -32,6 +32,7 @@ from gcond.training.class_scores import class_scores
 from gcond.training.model_record import ModelRecord, TrainedOn
 from gcond.training.temperature import sharpness
 from gcond.training.trained_model import WHOLE, TrainedModel, structure_of
+from gcond.training.view_parts import in_parts
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -123,7 +124,7 @@ def _best(job: TrainingJob, ground: TrainingGround, tick: Tick) -> tuple[Paramet
             if not kept or reached > best:
                 best, kept = reached, fitted.parameters[0]
                 found = {"seed": seed, "epoch": int(fitted.epoch[0])}
-        found["sharpness"] = _sharpness(job.model, kept, val)
+        found["sharpness"] = _sharpness(job.model, kept, val, source.num_classes)
         past_memory, tested = isinstance(source, StoredGraph), None
         if len(test.nodes) and not past_memory:
             tested = float(accuracy(job.model, [kept], test)[0])
@@ -135,14 +136,16 @@ def _best(job: TrainingJob, ground: TrainingGround, tick: Tick) -> tuple[Paramet
 
 
 @torch.no_grad()
-def _sharpness(model: Model, weights: Parameters, val: LabelledView) -> float:
+def _sharpness(model: Model, weights: Parameters, val: LabelledView, classes: int) -> float:
     """How far the model's scores are to be stretched, by the validation nodes."""
     if len(val.nodes) == 0:
         return 1.0
-    val = val.focus(model.reach, model.precomputed)
-    parts = [(places, scores) for _, places, scores in class_scores(model, [weights], val.inputs, val.nodes)]
-    order = torch.cat([places for places, _ in parts])
-    return sharpness(torch.cat([scores for _, scores in parts]), val.y[order])
+    found = [
+        (part.y[places], scores)
+        for part in in_parts(val.focus(model.reach, model.precomputed), model, classes)
+        for _, places, scores in class_scores(model, [weights], part.inputs, part.nodes)
+    ]
+    return sharpness(torch.cat([scores for _, scores in found]), torch.cat([y for y, _ in found]))
 
 
 def _record(job: TrainingJob, source: SourceGraph, **found: Any) -> ModelRecord:

@@ -77,8 +77,8 @@ class StoredInputs(Inputs):
 
     @property
     def feature_entries(self) -> int:
-        # A place takes a number and an index where they are sparse.
-        return self.stored.nbytes // 8 if self.stored.is_sparse else self.num_nodes * self.num_features
+        entries = self.stored.sparse_entries
+        return self.num_nodes * self.num_features if entries is None else entries
 
     @property
     def edge_entries(self) -> int:
@@ -87,6 +87,10 @@ class StoredInputs(Inputs):
     @property
     def may_hold(self) -> int:
         return self.streaming.memory
+
+    def loaded(self) -> Inputs:
+        """The same in memory, and the very numbers that a graph which fits has; for whoever has seen that they fit."""
+        return Inputs(self.stored.block(0, self.num_nodes), RowBlocks(self.arrays).whole())
 
     def _normalised(self, form: Form) -> Adjacency:
         return self.operator(form)  # type: ignore[return-value]
@@ -165,29 +169,32 @@ class StoredInputs(Inputs):
         key = (reach, precomputed, nodes.numpy().tobytes())
         if self._around is None or self._around[0] != key:  # probes ask for the same again and again
             # Sparse features are propagated with the rows that are read, as they would fill in; dense ones are kept.
-            rows = self.within(nodes, reach if self.stored.is_sparse else reach - precomputed)
+            rows, inner = self.within(nodes, reach if self.stored.is_sparse else reach - precomputed)
             if len(rows) > MOST_OF_ALL * self.num_nodes:  # as in memory, so that the same is drawn at random
-                rows = torch.arange(self.num_nodes)
-            self.check_room(len(rows))
-            self._around = key, StoredNeighbourhood(self, rows), rows
+                rows = inner = torch.arange(self.num_nodes)
+            self.check_room(len(rows), len(inner))
+            self._around = key, StoredNeighbourhood(self, rows, inner), rows
         return self._around[1], self._around[2]
 
-    def within(self, nodes: Tensor, hops: int) -> Tensor:
-        """Every node that at most ``hops`` edges lead from into ``nodes``, sorted: int64."""
-        reached = nodes.unique()
-        fresh = reached
+    def within(self, nodes: Tensor, hops: int) -> tuple[Tensor, Tensor]:
+        """Every node that at most ``hops`` edges lead from into ``nodes``, sorted: int64.
+
+        Beside them those of one hop less, all of whose neighbours are among them; without hops they are the same.
+        """
+        inner = reached = fresh = nodes.unique()
         for _ in range(hops):
             found = RowBlocks(self.arrays).chosen(fresh).indices.long().unique()
             fresh = found[~torch.isin(found, reached)]
-            reached = torch.cat([reached, fresh]).sort().values
-        return reached
+            inner, reached = reached, torch.cat([reached, fresh]).sort().values
+        return reached, inner
 
-    def check_room(self, rows: int) -> None:
-        """Refuse to hold so many rows of the graph where the limit does not allow it."""
+    def check_room(self, rows: int, inner: int) -> None:
+        """Refuse to hold so many rows of the graph, edges of those that are ``inner``, past the limit."""
         arrays = self.arrays
-        share = rows / max(1, arrays.num_nodes)
+        share = inner / max(1, arrays.num_nodes)
         row = self.stored.nbytes / max(1, arrays.num_nodes) if self.stored.is_sparse else 4 * self.num_features
-        need = held_bytes() + int(3 * rows * row + 24 * share * len(arrays.indices)) + SLACK
+        # Features and what they are after some hops, and both once more where nodes are looked at in parts.
+        need = held_bytes() + int(4 * rows * row + 24 * share * len(arrays.indices)) + SLACK
         if need > self.streaming.memory:
             raise GcondError(
                 f"{rows:,} of {arrays.num_nodes:,} nodes of '{arrays.name}' would have to be in memory at once, which "

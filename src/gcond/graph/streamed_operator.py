@@ -99,6 +99,13 @@ class RowBlocks:
         offsets, columns, weights = (torch.from_numpy(part) for part in (indptr - first, indices, values))
         return SparseMatrix.from_parts(offsets, columns, weights, (stop - start, arrays.num_nodes))
 
+    def whole(self) -> SparseMatrix:
+        """All of A in memory, as a graph that fits has it: [N, N]."""
+        matrix = self.rows(0, self.arrays.num_nodes)
+        return SparseMatrix.from_parts(
+            matrix.indptr, matrix.indices, matrix.values, matrix.shape, symmetric=self.symmetric
+        )
+
     @property
     def nnz(self) -> int:
         return len(self.arrays.indices)

@@ -177,9 +177,9 @@ class MappedRows:
         return (self.base.shape[0], self.width)
 
     @property
-    def widest(self) -> int:
-        """Of the rows on the way, the most numbers in one."""
-        return max(self.width, _widest(self.base))
+    def on_the_way(self) -> int:
+        """Numbers that are made for a row, by one function after the other: all may be held for a while."""
+        return self.width + _on_the_way(self.base)
 
     def rows(self, start: int, stop: int) -> Tensor:
         base = self.base[start:stop] if isinstance(self.base, Tensor) else self.base.rows(start, stop)
@@ -217,16 +217,16 @@ def row_blocks(tall: Tall) -> Iterator[tuple[slice, Tensor]]:
         yield slice(0, len(tall)), tall
         return
     count = tall.shape[0]
-    step = max(1, BLOCK_BYTES // (4 * max(1, _widest(tall))))
+    step = max(1, BLOCK_BYTES // (4 * max(1, _on_the_way(tall))))
     for start in range(0, count, step):
         stop = min(start + step, count)
         hand_back()  # what was freed before; blocks of several sizes leave holes that would add up
         yield slice(start, stop), tall.rows(start, stop)
 
 
-def _widest(tall: Tall) -> int:
-    """The numbers in a row, or in the one that it is made from where that has more."""
-    return tall.widest if isinstance(tall, MappedRows) else tall.shape[1]
+def _on_the_way(tall: Tall) -> int:
+    """The numbers in a row, and in all that it is made from where it is made when it is asked for."""
+    return tall.on_the_way if isinstance(tall, MappedRows) else tall.shape[1]
 
 
 def map_rows(tall: Tall, width: int, function: Callable[[Tensor, Tensor], Tensor]) -> Tall:

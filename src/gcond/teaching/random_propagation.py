@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gcond.config.metric import Metric
-from gcond.graph import LabelledView
+from gcond.graph import Inputs, LabelledView
 from gcond.linalg.adam import Adam
-from gcond.linalg.sparse import Adjacency, SparseMatrix, transposed
+from gcond.linalg.sparse import Adjacency, Identity, transposed
 from gcond.runtime.seeds import generator
 from gcond.training.metrics import measured_once
 
@@ -48,10 +48,16 @@ class RandomPropagation:
 
     def work(self, view: LabelledView) -> float:
         """Multiply-adds of a training, there and back."""
-        x, adjacency = view.inputs.x, view.inputs.adjacency
-        entries = x.nnz if isinstance(x, SparseMatrix) else x.shape[0] * x.shape[1]
-        edges = adjacency.nnz + view.inputs.num_nodes if isinstance(adjacency, SparseMatrix) else 0
-        return 3.0 * self.epochs * self.hidden * (entries + self.draws * self.hops * edges)
+        inputs = view.inputs
+        edges = 0 if isinstance(inputs.adjacency, Identity) else inputs.edge_entries + inputs.num_nodes
+        return 3.0 * self.epochs * self.hidden * (inputs.feature_entries + self.draws * self.hops * edges)
+
+    def memory(self, inputs: Inputs, classes: int) -> int:
+        """Bytes that a training holds at the most with ``inputs`` in memory, these included."""
+        # The adjacency as it is and normalised; features and their transpose, an index beside each of sparse entries.
+        graph = 24 * (inputs.edge_entries + inputs.num_nodes) + 16 * (inputs.feature_entries + inputs.num_nodes)
+        # Matrices of a step, there and back, counted by autograd's needs: 16 as wide as a layer, 12 as scores.
+        return graph + 4 * inputs.num_nodes * self.draws * (16 * self.hidden + 12 * classes)
 
     def start(self, features: int, classes: int, seed: int, device: torch.device) -> dict[str, Tensor]:
         """The weights before anything is learned."""

@@ -12,11 +12,12 @@ from torch import Tensor
 from gcond.config.metric import Metric
 from gcond.graph import LabelledView
 from gcond.linalg.adam import Adam
-from gcond.linalg.tall import Tall
+from gcond.linalg.tall import Tall, row_blocks
 from gcond.runtime.seeds import generator
 from gcond.teaching.calibration import sharpen
 from gcond.teaching.random_propagation import RandomPropagation, dropped
 from gcond.teaching.sketched_ridge import sketched_ridge_scores
+from gcond.teaching.stored_network import in_memory
 from gcond.teaching.teacher import Taught, TeacherName, calibrated, candidates, teach
 
 REMEMBERING_EPOCHS = 60
@@ -65,6 +66,8 @@ def teach_again(
         short = name == "auto" and reached is not None and _falls_short(alone, val, reached)
         if not short or candidates("auto", train, val) == ["ridge"]:
             return alone
+    train, val = in_memory(train, val, classes)
+    voices = [torch.cat([rows for _, rows in row_blocks(voice)]) for voice in voices]  # the ridge's may be in a file
     network = replace(RandomPropagation(), epochs=EPOCHS, lr=RATE)
     start = _remembered(network, train, classes, seed, memory)
     found = network.log_probabilities(train, val, classes, seed, metric, start=start)

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from gcond.config.metric import Metric
 from gcond.graph import LabelledView
-from gcond.graph.stored_inputs import StoredInputs
 from gcond.linalg.tall import Tall, map_rows, row_blocks
 from gcond.teaching.calibration import calibrate, sharpen
 from gcond.teaching.random_propagation import RandomPropagation
 from gcond.teaching.ridge import ridge_scores
+from gcond.teaching.stored_network import in_memory, room_is_missing
 
 TeacherName = Literal["auto", "ridge", "network", "both", "ensemble"]
 
@@ -72,9 +72,11 @@ def teach(
         return Taught(known, {"teacher": "the labels themselves"})
     if name == "auto":
         raise ValueError("auto stands for several teachers: ask for one of its candidates")
-    if name != "ridge" and isinstance(train.inputs, StoredInputs):
-        raise train.inputs.arrays.too_large(f"the teacher '{name}'", ", or teacher='ridge'")
     choices: dict[str, Any] = {}
+    if name != "ridge":
+        train, val = in_memory(train, val, classes, beside_ridge=name != "network")
+    elif _affordable(train, val) and (missing := room_is_missing(train, classes)):
+        choices["without_network"] = missing
     voices: list[Tall] = []
     if name != "network":
         ridge = ridge_scores(train, val, classes, seed, metric)
@@ -133,15 +135,19 @@ def _with_own(labels: Tall, train: LabelledView) -> Tall:
 def candidates(name: TeacherName, train: LabelledView, val: LabelledView) -> list[TeacherName]:
     """The teachers that ``name`` stands for, the simplest first.
 
-    ``auto`` is the ridge, and the network where it costs a quarter of a minute at most and there are validation nodes
-    to choose by; where every node is labelled there is nothing to choose.
+    ``auto`` is the ridge, and the network where it costs a quarter of a minute at most, has room within the limit of a
+    graph on disk, and there are validation nodes to choose by; where every node is labelled there is nothing to choose.
     """
     if name != "auto":
         return [name]
-    choice = (
+    choice = _affordable(train, val) and not room_is_missing(train, int(train.y.max()) + 1)
+    return ["ridge", "network"] if choice else ["ridge"]
+
+
+def _affordable(train: LabelledView, val: LabelledView) -> bool:
+    """Whether there is something to teach, someone to choose by, and time for the network."""
+    return (
         len(val.nodes) > 0
-        and not isinstance(train.inputs, StoredInputs)
         and len(train.nodes) < train.inputs.num_nodes
         and RandomPropagation().work(train) <= AFFORDABLE
     )
-    return ["ridge", "network"] if choice else ["ridge"]

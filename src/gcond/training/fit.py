@@ -32,6 +32,7 @@ from gcond.training.class_scores import class_scores, logits
 from gcond.training.metrics import measured, measured_once
 from gcond.training.progress import Progress
 from gcond.training.recipe import Recipe
+from gcond.training.view_parts import in_parts
 
 # What the runs that are held at once may take, about; above it, training side by side is no faster (benchmarks/nas.py).
 STACK_BYTES = 64 * 2**20
@@ -79,8 +80,9 @@ def fit(
     _require_room(models, train.inputs.num_features, classes)
     # No more of a large graph than what the labelled nodes' outputs depend on.
     train = _prepared(train.focus(first.reach, first.precomputed))
-    val = _prepared(val.focus(first.reach, first.precomputed)) if val is not None else None
+    val = val.focus(first.reach, first.precomputed) if val is not None else None
     judge = val if recipe.select == "best-validation" else None
+    parts = [] if judge is None else [_prepared(part) for part in in_parts(judge, first, classes)]
     if recipe.select == "best-validation" and judge is None:
         raise ValueError("the best validation epoch cannot be chosen without a validation view")
     if judge and len(judge.nodes) == 0:
@@ -88,7 +90,7 @@ def fit(
     loss = _loss_on(train)
     # Where both parts are computed on the same rows, the pass that trains epoch t + 1 starts with the very scores that
     # epoch t is validated by.
-    passed_on = judge is not None and recipe.dropout == 0 and judge.inputs is train.inputs
+    passed_on = len(parts) == 1 and recipe.dropout == 0 and parts[0].inputs is train.inputs
 
     # Half-way from the loss of who knows nothing but the number of classes to the least that there is.
     fitted = (math.log(classes) + least_loss(train.y)) / 2
@@ -98,6 +100,11 @@ def fit(
     ]
     batches = [[run] for run in runs] if isinstance(model, Model) else [runs]
     scored = partial(_scores, together=not isinstance(model, Model))
+
+    def reached(predicted: Tensor) -> float:
+        assert judge is not None
+        return measured_once(predicted, judge.y, classes, recipe.metric, importance)
+
     for epoch in range(1, recipe.epochs + 1):
         batches = [left for batch in batches if (left := [run for run in batch if not run.progress.is_over])]
         for batch in batches:
@@ -105,7 +112,7 @@ def fit(
             if judge and passed_on and epoch > 1:
                 for run, score in zip(batch, scores, strict=True):
                     if run.progress.looks_now:
-                        run.look(score, judge, fitted, importance)
+                        run.look(reached(_predicted(score, parts[0])), fitted)
             # Those that this look was the last of take no step any more.
             learning = [(run, score) for run, score in zip(batch, scores, strict=True) if not run.progress.is_over]
             losses = [loss(score) for _, score in learning]
@@ -121,8 +128,11 @@ def fit(
                 due = [run for run, _ in learning if run.progress.looks_now]
                 due = [run for run in due if run.progress.is_over or not passed_on]
                 with torch.no_grad():
-                    for run, score in zip(due, scored(due, judge.inputs, drop=False), strict=True):
-                        run.look(score, judge, fitted, importance)
+                    found_in = [
+                        [_predicted(score, part) for score in scored(due, part.inputs, drop=False)] for part in parts
+                    ]
+                for run, *predicted in zip(due, *found_in, strict=True):
+                    run.look(reached(torch.cat(predicted)), fitted)
         if on_epoch:
             on_epoch(epoch)
     if not all(bool(tensor.isfinite().all()) for run in runs for tensor in run.weights.values()):
@@ -131,12 +141,15 @@ def fit(
         torch.tensor([getattr(run.progress, count) for run in runs], device=device) for count in ("epoch", "looks")
     )
     if judge:
-        reached = torch.tensor([run.reached for run in runs], dtype=torch.float64, device=device)
+        best = torch.tensor([run.reached for run in runs], dtype=torch.float64, device=device)
         chosen = torch.tensor([run.epoch for run in runs], device=device)
-        return Fit(tuple(run.best for run in runs), chosen, reached, done, looks)
+        return Fit(tuple(run.best for run in runs), chosen, best, done, looks)
     last = tuple({key: tensor.detach() for key, tensor in run.weights.items()} for run in runs)
     unknown = torch.full((len(runs),), torch.nan, dtype=torch.float64, device=device)
-    final = unknown if val is None else measured(predict(model, last, val), val.y, classes, recipe.metric, importance)
+    if val is None:
+        return Fit(last, done, unknown, done, looks)
+    said = torch.cat([predict(model, last, part) for part in in_parts(val, first, classes)], dim=1)
+    final = measured(said, val.y, classes, recipe.metric, importance)
     return Fit(last, done, final, done, looks)
 
 
@@ -156,20 +169,18 @@ class _Run:
         self.dropout: Dropout | None = None
         if recipe.dropout > 0:
             self.dropout = partial(_drop, recipe.dropout, generator(seed, "dropout", device))
-        self._decay, self._metric = recipe.weight_decay, recipe.metric
+        self._decay = recipe.weight_decay
         self.start_adam(recipe.lr)
 
     def start_adam(self, lr: float) -> None:
         """Go on at rate ``lr``, with fresh moments."""
         self.adam = Adam({key: tensor.detach() for key, tensor in self.weights.items()}, lr, self._decay)
 
-    def look(self, score: Tensor, val: LabelledView, fitted: float, importance: Tensor | None = None) -> None:
-        """Keep the weights as they are now, whose scores are ``score``, if they are better than all before.
+    def look(self, reached: float, fitted: float) -> None:
+        """Keep the weights as they are, if what they ``reached`` on the validation nodes is more than ever before.
 
         With a loss below ``fitted`` the model has learned what it is trained on.
         """
-        predicted = score.detach()[val.nodes].argmax(-1)
-        reached = measured_once(predicted, val.y, score.shape[-1], self._metric, importance)
         if better := reached > self.reached:
             self.reached, self.epoch = reached, self.progress.epoch
             for key, tensor in self.weights.items():
@@ -185,6 +196,11 @@ def _drop(rate: float, stream: Generator, x: Tensor) -> Tensor:
 def _prepared(view: LabelledView) -> LabelledView:
     """The view with its inputs settled: nothing but weights changes from here on."""
     return replace(view, inputs=settled(view.inputs))
+
+
+def _predicted(scores: Tensor, view: LabelledView) -> Tensor:
+    """The classes of the view's labelled nodes by ``scores`` [n, C] of all of its rows: int64 [m]."""
+    return scores.detach()[view.nodes].argmax(-1)
 
 
 def _loss_on(train: LabelledView) -> Callable[[Tensor], Tensor]:

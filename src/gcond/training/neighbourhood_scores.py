@@ -18,6 +18,7 @@ from gcond.models import Model
 from gcond.models.model import Parameters
 from gcond.runtime.memory import held_bytes
 from gcond.runtime.progress_tick import count
+from gcond.training.view_parts import layer_entries
 
 Scored: TypeAlias = tuple[int, Tensor, Tensor]
 """Which set of weights; which of the wanted nodes, int64 [b], by their places; and their class scores [b, C]."""
@@ -52,8 +53,7 @@ def _check_room(model: Model, parameters: Sequence[Parameters], inputs: StoredIn
     """Refuse a neighbourhood on which the model's layers do not fit; an edge may carry as much as a node."""
     widths = [tensor.shape[-1] for tensor in parameters[0].values() if tensor.dim() > 1]
     assert isinstance(around.adjacency, SparseMatrix)
-    numbers = 2 * around.num_nodes * sum(widths) + around.adjacency.nnz * max(widths, default=0)
-    need = held_bytes() + 4 * numbers + SLACK
+    need = held_bytes() + 4 * layer_entries(widths, around.num_nodes, around.adjacency.nnz) + SLACK
     if need > inputs.streaming.memory:
         raise GcondError(
             f"'{model.name}' does not say its stages, so its layers would have to be in memory on the "
