@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -356,3 +357,16 @@ def test_by_balanced_accuracy_all_classes_have_the_same_mass(make_graph):
     mass = [small.y.sum(0) if small.y.dim() == 2 else torch.bincount(small.y).float() for small in (uneven, even)]
     assert torch.allclose(mass[0], 12 * train_shares(graph).float(), atol=0.6)
     assert torch.allclose(mass[1], torch.full((3,), 4.0), atol=0.6)
+
+
+def test_the_last_digits_of_a_solution_do_not_decide_between_equal_remainders():
+    """20, 12 and 7 of 39 labels in 9 groups: the first and the last class are owed 0.6154 of a group each."""
+    population = torch.tensor([20, 12, 7])
+    predicted = torch.repeat_interleave(torch.arange(3), population)
+    mass = label_mass(9, population.double() / population.sum())
+    found = set()
+    for seed in range(50):
+        noise = torch.randn(3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        labels = F.one_hot(predicted).float()
+        found.add(tuple(group_quota(9, labels, predicted, mass * (1 + 2e-16 * noise)).tolist()))
+    assert len(found) == 1
