@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -370,3 +371,16 @@ def test_mass_lies_between_training_labels_and_frequencies(mass, part, make_grap
     expected = (own / own.sum()) ** (1 - part) * frequencies.double() ** part
     assert torch.allclose(method.shares(task, frequencies), expected / expected.sum())
     assert torch.allclose(method.shares(task), own / own.sum())
+
+
+def test_the_last_digits_of_a_solution_do_not_decide_between_equal_remainders():
+    """20, 12 and 7 of 39 labels in 9 groups: the first and the last class are owed 0.6154 of a group each."""
+    population = torch.tensor([20, 12, 7])
+    predicted = torch.repeat_interleave(torch.arange(3), population)
+    mass = label_mass(9, population.double() / population.sum())
+    found = set()
+    for seed in range(50):
+        noise = torch.randn(3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        labels = F.one_hot(predicted).float()
+        found.add(tuple(group_quota(9, labels, predicted, mass * (1 + 2e-16 * noise)).tolist()))
+    assert len(found) == 1
