@@ -163,8 +163,8 @@ def shown(found: dict[str, Any]) -> str:
 
 def keep(found: dict[str, Any]) -> None:
     """Beside what was measured before, as two tables of docs/results.md: the largest graph, and how cost grows."""
-    sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
-    import ledger
+    sys.path.insert(0, str(ROOT / "tests"))
+    from accuracy import ledger
 
     measured = sorted([found, *(one for one in kept() if one["edges"] != found["edges"])], key=lambda one: one["edges"])
     ledger.keep("large-steps", {"kind": "table", **steps_table(measured[-1])})
