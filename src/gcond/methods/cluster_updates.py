@@ -159,9 +159,7 @@ def _gathered(
         most = reached(best[0])
         tried = {"the simpler": most}
         for setting, _, other in undecided:
-            if setting == "weight" and not (
-                len(task.train.nodes) < len(taught.classes) and most < method.known(task, taught)
-            ):
+            if not method.is_open(setting, task, taught, most):
                 continue
             changed = settled.chosen(setting, other)
             graph = changed.gather(task, taught, smooth)

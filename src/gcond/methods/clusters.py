@@ -153,9 +153,7 @@ class Clusters(Method):
                 continue
             if best is None:
                 tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
-            if setting == "weight" and not (_unlabelled(task) and best < self.known(task, taught[chosen])):
-                continue
-            if setting == "mass" and task.importance is None:  # training labels tell as much as validation could
+            if not self.is_open(setting, task, taught[chosen], best):
                 continue
             changed = settled.chosen(setting, other)
             tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
@@ -164,6 +162,16 @@ class Clusters(Method):
         made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
         task.notes.choices |= taught[chosen].choices | made | {"tried": tried}
         return settled, taught[chosen]
+
+    def is_open(self, setting: str, task: Task, taught: Taught, reached: float) -> bool:
+        """Whether one of :data:`CHOICES` is worth a try where the simpler value has ``reached`` so much.
+
+        That labelled nodes count for more, where clusters teach less than the teacher knows; another mass of the
+        classes, where validation nodes were not drawn as all nodes are: else training labels tell as much as they.
+        """
+        if setting == "weight":
+            return _unlabelled(task) and reached < self.known(task, taught)
+        return setting != "mass" or task.importance is not None
 
     def chosen(self, setting: str, value: str) -> Clusters:
         """The same with one of :data:`CHOICES` made."""
