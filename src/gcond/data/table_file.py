@@ -63,14 +63,10 @@ class Table:
         if pa.types.is_null(column.type) and len(column) == 0:
             return torch.empty(0)
         if not is_numeric(column.type):
-            said = [(row, str(value)) for row, value in enumerate(column.to_pylist(), 1) if value not in (None, "")]
-            if not said:  # a piece of a text file in which every field is empty
+            shown = next((str(value) for value in column.to_pylist() if value not in (None, "")), "")
+            if not shown:  # a piece of a text file in which every field is empty
                 raise GcondError(f"{where} is empty in row {self.first_row + 1}: every row needs a number")
-            row, shown = next((each for each in said if not _says_a_number(each[1])), said[0])
-            raise GcondError(
-                f"{where} is not numeric (row {self.first_row + row} says '{shown[:40]}'): "
-                "encode it as numbers or leave it out"
-            )
+            raise GcondError(f"{where} is not numeric (it says '{shown[:40]}'): encode it as numbers or leave it out")
         if column.null_count:
             raise GcondError(f"{where} is empty in row {self.row(pc.is_null(column))}: every row needs a number")
         if pa.types.is_boolean(column.type):
@@ -92,14 +88,6 @@ class Table:
         if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             raise GcondError(f"the column '{name}' of '{self.file}' holds {kind}: use whole numbers or text")
         return pc.utf8_trim_whitespace(pc.fill_null(column.cast(pa.string()), ""))
-
-
-def _says_a_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

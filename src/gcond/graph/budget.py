@@ -82,8 +82,9 @@ def resolve_budget(
 def nodes_per_class(nodes: int, shares: Tensor, most: Tensor | None = None) -> Tensor:
     """Share ``nodes`` out in proportion to ``shares`` ([C], labelled nodes for example): int64 [C] that sums to them.
 
-    Every class gets at least one and at most ``most`` (int64 [C]); the rest follows the largest remainder. Without
-    ``most``, no class gets more than it has labelled nodes as long as ``nodes`` is at most their sum.
+    Every class gets at least one and at most ``most`` (int64 [C]); the rest follows the largest remainder, and of equal
+    ones that of the rarer class. Without ``most``, no class gets more than it has labelled nodes as long as ``nodes``
+    is at most their sum.
     """
     import torch
 
@@ -100,9 +101,10 @@ def nodes_per_class(nodes: int, shares: Tensor, most: Tensor | None = None) -> T
     quota = torch.minimum(quota, limit)
     while (spare := nodes - int(quota.sum())) != 0:
         # Lifting small classes to one can overshoot: then the class furthest above its share gives back.
-        gap = exact - quota
+        gap = (exact - quota).round(decimals=9)  # the last digits of shares must not decide between equals
         if spare > 0:
-            quota[int(torch.where(quota < limit, gap, -math.inf).argmax())] += 1
+            owed = torch.where(quota < limit, gap, -math.inf)
+            quota[int(torch.where(owed == owed.max(), exact, math.inf).argmin())] += 1
         else:
             quota[int(torch.where(quota > 1, gap, math.inf).argmin())] -= 1
     return quota

@@ -336,8 +336,7 @@ def group_quota(nodes: int, labels: Tall, predicted: Tensor, mass: Tensor, weigh
     wanted = torch.linalg.lstsq(mean.T, mass[:, None]).solution.squeeze(1)
     # Where labels are so soft that no groups would add up to the mass, no class goes beyond twice its own.
     wanted = torch.minimum(wanted.clamp(min=0), 2 * mass).clamp(min=1e-6)
-    # The last digits of the solution differ with where its numbers lie in memory, and must not decide between equals.
-    return nodes_per_class(nodes, wanted.round(decimals=9), most=size)
+    return nodes_per_class(nodes, wanted, most=size)
 
 
 def evened(labels: Tensor, mass: Tensor, own: Tensor) -> Tensor:
