@@ -277,6 +277,17 @@ def test_features_are_spread_once_whatever_is_tried(make_graph, monkeypatch):
     assert len(calls) == 1
 
 
+def test_a_teacher_that_knows_clearly_less_is_not_tried(make_graph, monkeypatch):
+    knows, reaches = {"ridge": 0.8, "network": 0.1}, {"ridge": 0.1, "network": 0.9}
+    monkeypatch.setattr(Clusters, "known", lambda self, task, taught: knows[taught.choices["teacher"]])
+    monkeypatch.setattr(Clusters, "reached", lambda self, task, taught, smooth: reaches[taught.choices["teacher"]])
+    choices = made(make_graph(), teacher="auto").provenance.choices
+    assert choices["teacher"] == "ridge"
+    assert "teacher=network" not in choices["tried"]
+    knows["network"] = 0.79
+    assert made(make_graph(), teacher="auto").provenance.choices["teacher"] == "network"
+
+
 def test_without_validation_nodes_the_simplest_teacher_is_taken(make_graph):
     graph = make_graph()
     bare = dataclasses.replace(graph, val_mask=torch.zeros(graph.num_nodes, dtype=torch.bool))

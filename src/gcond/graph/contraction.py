@@ -22,8 +22,6 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-import scipy.sparse.csgraph
-import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -112,8 +110,11 @@ def smooth_signals(weights: scipy.sparse.csr_matrix, count: int, start: Callable
     go through LOBPCG, preconditioned by the degrees; ``start(rows, columns)`` makes its first guess. It may stop
     short of convergence: the guarantee is about the signals returned, whichever they are.
     """
+    from scipy.sparse.csgraph import connected_components  # these take a while to import
+    from scipy.sparse.linalg import LinearOperator, lobpcg
+
     n = weights.shape[0]
-    components, label = scipy.sparse.csgraph.connected_components(weights, directed=False)
+    components, label = connected_components(weights, directed=False)
     count = min(count, n - components)
     if count == 0:
         return np.zeros((n, 0))
@@ -132,7 +133,7 @@ def smooth_signals(weights: scipy.sparse.csr_matrix, count: int, start: Callable
 
     scale = 1 / np.maximum(degrees(weights), weights.data.min())[:, None]
     operator, preconditioner = (
-        scipy.sparse.linalg.LinearOperator((n, n), matvec=each, matmat=each, dtype=np.float64)
+        LinearOperator((n, n), matvec=each, matmat=each, dtype=np.float64)
         for each in (
             lambda x: without_constants(matrix @ without_constants(x)),
             lambda x: without_constants(scale * without_constants(x)),
@@ -140,7 +141,7 @@ def smooth_signals(weights: scipy.sparse.csr_matrix, count: int, start: Callable
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that it stopped before it converged
-        _, vectors = scipy.sparse.linalg.lobpcg(
+        _, vectors = lobpcg(
             operator, without_constants(start(n, count)), M=preconditioner, largest=False, tol=1e-4, maxiter=200
         )
     return np.asarray(vectors)

@@ -114,7 +114,7 @@ class Inputs:
     def spread(self, base: Tensor | Columns, work: ColumnWork, form: Form = "gcn") -> Tall:
         """What ``work`` makes of ``base`` [n, k], products with the adjacency form S: a tall matrix, or some rows."""
         assert isinstance(base, Tensor)
-        return work(getattr(self, form), base)
+        return work.by_narrow_groups(getattr(self, form), base)
 
     def folded(self, stream: torch.Generator, *, labelled: int = 0) -> Tensor | Columns:
         """The features, dense, or folded where they are too many (:mod:`gcond.linalg.random_projection`)."""

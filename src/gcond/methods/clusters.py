@@ -129,7 +129,8 @@ class Clusters(Method):
 
         They are tried at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
         graph have the same. The simpler one stays where the other is not better by half a standard error of the
-        validation accuracy, and where there are no validation nodes. That labelled nodes count for more is only tried
+        validation accuracy, and where there are no validation nodes; a teacher that itself knows clearly less of them
+        is not tried. That labelled nodes count for more is only tried
         where clusters teach less than the teacher knows: elsewhere its labels are as good as known ones.
         """
         names = candidates(self.teacher, task.train, task.val)
@@ -144,6 +145,8 @@ class Clusters(Method):
         task = replace(task, importance=_mean_importance(list(taught.values())))
         scored = self.probe(task).scored
         for name in names if len(names) > 1 else ():
+            if self.knows_less(task, taught[name], taught[chosen]):
+                continue
             tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
             if reached > (leading := tried[f"teacher={chosen}"]) + self.margin(leading, task, scored):
                 chosen = name
@@ -210,6 +213,15 @@ class Clusters(Method):
     def known(self, task: Task, taught: Taught) -> float:
         """What the teacher itself knows of the validation nodes, by the same measure."""
         return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric, task.importance)
+
+    def knows_less(self, task: Task, taught: Taught, other: Taught) -> bool:
+        """Whether a teacher is clearly worse on the validation nodes than the ``other``, by two standard errors.
+
+        Its labels are then not worth a try: what a network learns from a few of its clusters may look better by chance.
+        """
+        leading = self.known(task, other)
+        margin = 2 * standard_error(leading, task.val.y, task.num_classes, self.metric, task.importance)
+        return self.known(task, taught) < leading - margin
 
     def margin(self, reached: float, task: Task, scored: int) -> float:
         """Half a standard error of what was ``reached`` on so many of the validation nodes."""

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
-import scipy.sparse.csgraph
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
@@ -151,7 +150,9 @@ def shares(adjacency: scipy.sparse.csr_matrix, votes: Array, nodes: int) -> tupl
 
     In proportion to training nodes by largest remainder, but at least one where there is one.
     """
-    count, component = scipy.sparse.csgraph.connected_components(adjacency, directed=False)
+    from scipy.sparse.csgraph import connected_components  # takes a while to import
+
+    count, component = connected_components(adjacency, directed=False)
     labelled = np.bincount(component, votes.sum(1), count).astype(np.int64)
     exact = labelled * nodes
     share, rest = exact // labelled.sum(), exact % labelled.sum()

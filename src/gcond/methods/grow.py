@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from gcond import methods
@@ -186,6 +185,8 @@ def _start_beside(small: CondensedGraph, task: Task, init: Init) -> Tensor:
     Each old node takes the start of its class that is nearest, the sum of all distances being least. So no new node
     starts where an old one is, while there are starts enough that differ.
     """
+    from scipy.optimize import linear_sum_assignment  # takes a while to import
+
     old_labels = small.hard_labels
     present = torch.bincount(old_labels, minlength=task.num_classes)
     # By their soft labels old nodes may stand for more of a class than it has labelled nodes to start from.
