@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from gcond.graph import spread_features
 from gcond.graph.inputs import Inputs
 from gcond.graph.spread_features import SpreadFeatures, group_means
-from gcond.linalg import random_projection
 from gcond.linalg.sparse import Identity, dense, gcn_normalise
 
 SHAPES = [
@@ -36,11 +35,11 @@ def some_groups(count, nodes, seed=0):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_means_are_those_of_the_dense_product(shape, hops, folded, make_graph, monkeypatch):
     graph = make_graph(**shape)
+    monkeypatch.setattr(spread_features, "WIDTH", 3 if folded else graph.num_features)
     if folded:
-        monkeypatch.setattr(random_projection, "MOST_ENTRIES", 1)
         monkeypatch.setattr(spread_features, "BLOCK", 3 * graph.num_nodes)  # three groups at a time, ten in all
     spread = SpreadFeatures.of(graph.view("train").inputs, hops, seed=0)
-    assert (spread.points.shape[1] < graph.num_features) == (folded and graph.num_features > 512)
+    assert spread.points.shape[1] == (3 if folded else graph.num_features)
     group = some_groups(graph.num_nodes, 10)
     means, rows = spread.means(group, 10), literal(graph, hops)
     assert means.dtype == torch.float32
@@ -51,8 +50,7 @@ def test_means_are_those_of_the_dense_product(shape, hops, folded, make_graph, m
 @pytest.mark.parametrize("folded", [False, True])
 def test_without_edges_and_on_dense_adjacencies_the_means_are_right_as_well(folded, make_graph, monkeypatch):
     graph = make_graph(features=700, density=0.05, directed=True)
-    if folded:
-        monkeypatch.setattr(random_projection, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(spread_features, "WIDTH", 256 if folded else 700)
     group = some_groups(graph.num_nodes, 7)
     for adjacency in (Identity(), dense(graph.adjacency)):
         inputs = Inputs(graph.x, adjacency)

@@ -65,3 +65,14 @@ def test_what_is_dense_already_is_folded_only_to_be_decomposed(small_limits):
     assert projected_features(x, stream(), labelled=40) is x
     folded = projected_features(x, stream(), labelled=41)
     assert torch.allclose(folded, projected_features(sparse(), stream()), atol=1e-5)
+
+
+def test_more_columns_than_asked_for_are_folded_into_so_many():
+    x = torch.randn(6, 40, generator=stream())
+    assert projected_features(x, stream(), within=40) is x
+    folded = projected_features(x, stream(), within=9)
+    assert folded.shape == (6, 9)
+    signs = folded.T @ torch.linalg.pinv(x).T  # [9, 40] on the rows' span
+    assert torch.allclose(x @ signs.T, folded, atol=1e-4)
+    many = projected_features(x.repeat(1, 100), stream(), within=2000)
+    assert torch.allclose(many.norm(dim=1), x.repeat(1, 100).norm(dim=1), rtol=0.1)

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gcond.graph import spread_features
 from gcond.graph.source_graph import SourceGraph
-from gcond.linalg import random_projection
 from gcond.linalg.sparse import dense, gcn_normalise
 from gcond.methods import clusters
 from gcond.methods.clusters import Clusters, evened, group_quota, label_mass
@@ -49,8 +49,7 @@ def train_shares(graph):
 @pytest.mark.parametrize("kind", KINDS)
 def test_features_are_the_means_of_the_clusters(kind, hops, folded, *, setting, make_graph, monkeypatch):
     graph = make_graph(setting, **kind)
-    if folded:
-        monkeypatch.setattr(random_projection, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(spread_features, "WIDTH", 3 if folded else graph.num_features)
     small = made(graph, hops=hops)
     seen = seen_nodes(graph)
     assert small.cluster.shape == (graph.num_nodes,)
@@ -228,8 +227,7 @@ def test_what_is_tried_is_taken_only_where_it_is_clearly_better(make_graph, monk
 @pytest.mark.parametrize("kind", KINDS)
 def test_labelled_nodes_can_count_as_much_as_all_others(kind, folded, make_graph, monkeypatch):
     graph = make_graph(**kind)
-    if folded:
-        monkeypatch.setattr(random_projection, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(spread_features, "WIDTH", 3 if folded else graph.num_features)
     small = made(graph, weight="labelled", spread="means")
     weights = torch.ones(graph.num_nodes, dtype=torch.float64)
     weights[graph.train_mask] = (~graph.train_mask).sum() / graph.train_mask.sum()

@@ -119,7 +119,8 @@ def test_the_best_look_is_kept_and_training_ends_when_none_is_better(make_graph)
 def test_without_validation_nodes_the_last_epoch_counts(make_graph):
     graph = make_graph()
     long, short = (
-        answers_of(RandomPropagation(epochs=epochs, patience=10), graph, val=nobody(graph)) for epochs in (60, 10)
+        answers_of(RandomPropagation(epochs=epochs, lr=0.01, patience=10), graph, val=nobody(graph))
+        for epochs in (60, 10)
     )
     train = graph.view("train")
 

@@ -9,14 +9,6 @@ from gcond.graph.some_rows import some_rows
 from gcond.methods.condense import condense
 from gcond.teaching import teach
 from gcond.teaching.refresher import teach_again
-from gcond.teaching.ridge import ridge_scores
-from gcond.teaching.sketched_ridge import sketched_ridge_scores
-
-
-@pytest.fixture
-def views(make_graph):
-    graph = make_graph(features=300, directed=True, weighted=True, sizes=(50, 40, 30))
-    return graph.view("train"), graph.view("val")
 
 
 @pytest.mark.parametrize("work", [Hops(0), Hops(2), SumOfHops(3)])
@@ -25,23 +17,6 @@ def test_rows_from_the_side_of_their_nodes(make_graph, work):
     inputs = Inputs(graph.x, graph.adjacency)
     nodes = torch.tensor([5, 0, 7])
     torch.testing.assert_close(some_rows(inputs, nodes, work), inputs.spread(graph.x, work)[nodes])
-
-
-def test_sketched_scores_are_those_of_the_ridge_but_for_lengths(views):
-    """On labelled nodes, whose lengths are exact, and before smoothing, all is the same; elsewhere up to a factor."""
-    train, val = views
-    plain, sketched = ridge_scores(train, val, 3, 0), sketched_ridge_scores(train, val, 3, 0)
-    agree = plain.scores.argmax(1) == sketched.scores.argmax(1)
-    assert float(agree.float().mean()) > 0.9
-    if plain.own_share == sketched.own_share == 1 and plain.penalty == sketched.penalty:
-        torch.testing.assert_close(plain.scores[train.nodes], sketched.scores[train.nodes], rtol=1e-3, atol=1e-4)
-
-
-def test_where_there_is_nothing_to_gain_it_is_the_ridge(make_graph):
-    graph = make_graph(features=12)
-    train, val = graph.view("train"), graph.view("val")
-    plain, sketched = ridge_scores(train, val, 3, 0), sketched_ridge_scores(train, val, 3, 0)
-    assert torch.equal(plain.scores, sketched.scores)
 
 
 @pytest.mark.parametrize("name", ["auto", "ridge", "network", "both"])

@@ -11,8 +11,9 @@ import gcond
 from gcond.graph.labelled_view import LabelledView
 from gcond.linalg import random_projection
 from gcond.linalg.sparse import dense, gcn_normalise
-from gcond.teaching import ridge
-from gcond.teaching.ridge import HOPS, OWN_SHARES, PENALTIES, STEPS, ridge_scores
+from gcond.teaching import ridge_rows
+from gcond.teaching.ridge import HOPS, OWN_SHARES, STEPS, ridge_scores
+from gcond.teaching.ridge_rows import PENALTIES
 
 CLASSES = 3
 
@@ -137,5 +138,5 @@ def test_penalties_that_change_nothing_are_not_tried():
     stream = torch.Generator().manual_seed(0)
     many = torch.nn.functional.normalize(torch.randn(20_000, 4, generator=stream))
     few, target = many[:12], torch.randn(20_000, CLASSES, generator=stream)
-    assert [penalty for penalty, _ in ridge.regressions(many, target)] == [PENALTIES[0]]
-    assert len(list(ridge.regressions(few, target[:12]))) == len(PENALTIES)
+    assert [penalty for penalty, _ in ridge_rows.regressions(many, target)] == [PENALTIES[0]]
+    assert len(list(ridge_rows.regressions(few, target[:12]))) == len(PENALTIES)

@@ -20,7 +20,8 @@ Operator = Adjacency | StreamedOperator
 
 NARROW = 64
 """Columns that go through a graph in memory at a time: few enough to stay in the caches from hop to hop. The sum of
-four hops takes 0.4 of the time of all columns at once on CiteSeer and on Coauthor CS, and the numbers are the same."""
+four hops takes 0.4 of the time of all columns at once on CiteSeer and on Coauthor CS; the numbers are the same to
+rounding."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,9 +116,9 @@ class Inputs:
         assert isinstance(base, Tensor)
         return work.by_narrow_groups(getattr(self, form), base)
 
-    def folded(self, stream: torch.Generator, *, labelled: int = 0) -> Tensor | Columns:
+    def folded(self, stream: torch.Generator, *, labelled: int = 0, within: int | None = None) -> Tensor | Columns:
         """The features, dense, or folded where they are too many (:mod:`gcond.linalg.random_projection`)."""
-        return projected_features(self.x, stream, labelled=labelled)
+        return projected_features(self.x, stream, labelled=labelled, within=within)
 
     def by_columns(self, tall: Tall) -> Tensor | Columns:
         """``tall`` in a form that can be gone through by columns."""

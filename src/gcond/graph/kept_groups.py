@@ -9,17 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from gcond.graph.column_work import Hops
 from gcond.graph.group_heirs import continued
 from gcond.graph.inputs import Inputs
 from gcond.graph.spread_features import SpreadFeatures
 from gcond.linalg.equal_groups import equal_groups
-from gcond.linalg.sparse import dense
 from gcond.runtime.seeds import generator
 
-WIDTH = 256
-"""Columns that features are folded into before they are spread: angles are off by about 1/√256, 6 %, which decides only
-where a node goes that lies between two groups. Means are of the features themselves."""
 RENEWED = 0.1
 """Where more than this share of a class has no group yet, the class is cut into groups anew: members that came one by
 one lie further apart than those of one cut (0.3 points of accuracy on Cora, where a fifth of all came at once)."""
@@ -29,7 +24,7 @@ LARGEST = 1.5
 
 @dataclass(frozen=True, eq=False)
 class KeptGroups(SpreadFeatures):
-    """Spread features, folded, whose groups go on from those that nodes were in before."""
+    """Spread features whose groups go on from those that nodes were in before."""
 
     before: Tensor = field(kw_only=True)
     """int64 [N]: the group of each node before, -1 for none."""
@@ -40,16 +35,8 @@ class KeptGroups(SpreadFeatures):
     @torch.no_grad()
     def following(cls, inputs: Inputs, hops: int, seed: int, *, before: Tensor, classes_before: Tensor) -> KeptGroups:
         """The spread features of ``inputs`` and the groups ``before``, by node, with their classes."""
-        width = inputs.num_features
-        if width > WIDTH:
-            stream = generator(seed, "folding features")
-            signs = torch.randint(2, (width, WIDTH), generator=stream, dtype=torch.float32).mul_(2).sub_(1)
-            folded = inputs.x @ (signs / WIDTH**0.5).to(inputs.x.device)
-        else:
-            folded = dense(inputs.x)
-        points = inputs.spread(folded, Hops(hops))
-        assert isinstance(points, Tensor)
-        return cls(inputs, hops, points.cpu(), before=before, classes_before=classes_before)
+        made = SpreadFeatures.of(inputs, hops, seed)
+        return cls(inputs, hops, made.points, before=before, classes_before=classes_before)
 
     def groups(self, classes: Tensor, quota: Tensor, seed: int, weights: Tensor | None = None) -> Tensor:
         """The group of every node, in order of class, those that go on before new ones: int64 [N]."""

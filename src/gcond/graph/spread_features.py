@@ -18,6 +18,9 @@ from gcond.linalg.sparse import transposed
 from gcond.linalg.tall import Tall, map_rows, row_blocks
 from gcond.runtime.seeds import generator
 
+WIDTH = 256
+"""Columns that features are folded into before they are spread: angles are off by about 1/√256, 6 %, which decides only
+where a node goes that lies between two groups. Means are of the features themselves."""
 BLOCK = 8_000_000
 """Numbers of a block of columns: 32 MB, of which a product holds two or three."""
 
@@ -39,8 +42,8 @@ class SpreadFeatures:
     @classmethod
     @torch.no_grad()
     def of(cls, inputs: Inputs, hops: int, seed: int) -> SpreadFeatures:
-        """``Â^hops X``, folded where it is too large (:func:`gcond.linalg.random_projection.projected_features`)."""
-        points = inputs.spread(inputs.folded(generator(seed, "folding features")), Hops(hops))
+        """``Â^hops X``, folded where it is too wide (:func:`gcond.linalg.random_projection.projected_features`)."""
+        points = inputs.spread(inputs.folded(generator(seed, "folding features"), within=WIDTH), Hops(hops))
         return cls(inputs, hops, points.cpu() if isinstance(points, Tensor) else points)
 
     def groups(self, classes: Tensor, quota: Tensor, seed: int, weights: Tensor | None = None) -> Tensor:

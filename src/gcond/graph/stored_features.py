@@ -114,6 +114,10 @@ class StoredFeatures:
     def T(self) -> TransposedFeatures:  # noqa: N802 (the name every matrix library uses)
         return TransposedFeatures(self)
 
+    def __matmul__(self, columns: Tensor) -> Tensor:
+        """``X @ columns``, in memory: [d, k] to [N, k]."""
+        return torch.cat([rows @ columns for _, rows in self.matrices()])
+
     def matrix(self, index: Tensor) -> Matrix:
         """The rows ``index`` (int64 [m]), transformed, in their own form."""
         return self._in_form(self.transform.apply(self.raw_matrix(index)))

@@ -141,8 +141,8 @@ class StoredInputs(Inputs):
             return file
         return replace(file, hear=lambda done, total: tick(what, done, total, detail=count(done, total, "rows")))
 
-    def folded(self, stream: torch.Generator, *, labelled: int = 0) -> Tensor | Columns:
-        signs = folding(self.stored.shape, stream, sparse=self.stored.is_sparse, labelled=labelled)
+    def folded(self, stream: torch.Generator, *, labelled: int = 0, within: int | None = None) -> Tensor | Columns:
+        signs = folding(self.stored.shape, stream, sparse=self.stored.is_sparse, labelled=labelled, within=within)
         if signs is None:
             return self.stored
         self._check_disk(4 * self.num_nodes * signs.shape[1])

@@ -217,27 +217,25 @@ def _product(dense: Tensor, matrix: SparseMatrix) -> Tensor:
     return torch.stack([multiply(matrix.csr, columns) for columns in dense])
 
 
+NARROW = 64
+"""Columns up to which MKL multiplies quicker than torch's own kernel, which takes about as long for an entry however
+few the columns are: a quarter of the time at 8, between two fifths and two thirds at 32."""
+
+
 def multiply(csr: Tensor, dense: Tensor) -> Tensor:
     """``csr @ dense`` by the fastest kernel of the device, without a gradient."""
+    if csr.device.type == "cpu" and dense.shape[1] <= NARROW and torch.backends.mkl.is_available():
+        return csr @ dense
+    return multiply_any_width(csr, dense)
+
+
+def multiply_any_width(csr: Tensor, dense: Tensor) -> Tensor:
+    """The same product by a kernel whose numbers for a column do not depend on how many there are beside it."""
     if csr.device.type == "cpu":
         # benchmarks/propagation.py has the ratios to the other kernels.
         product: Tensor = torch.sparse.mm(csr, dense.contiguous(), "sum")
         return product
     return csr @ dense
-
-
-NARROW = 64
-"""Columns up to which MKL multiplies quicker than torch's own kernel: a quarter of the time at 8, two thirds at 32."""
-
-
-def multiply_narrow(csr: Tensor, dense: Tensor) -> Tensor:
-    """The same product of a few columns, as they are of a graph that is streamed; benchmarks/propagation.py has both.
-
-    Torch's own kernel takes about 30 ns an entry however few the columns are.
-    """
-    if csr.device.type == "cpu" and dense.shape[1] <= NARROW and torch.backends.mkl.is_available():
-        return csr @ dense
-    return multiply(csr, dense)
 
 
 @dataclass(frozen=True)

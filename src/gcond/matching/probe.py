@@ -64,7 +64,7 @@ class Probe:
     importance: Tensor | None = None
     """float32 [C]: what a validation node counts by its class; ``None`` where all count the same."""
     model: ClassVar[Model] = GCN(layers=2, hidden=64)
-    recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03, patience=0)
+    recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03, patience=0, validate_every=5)
     runs: ClassVar[int] = 2
     hops: ClassVar[int] = 2
     row_model: ClassVar[MLP] = MLP(layers=2, hidden=64)

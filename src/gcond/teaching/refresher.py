@@ -16,7 +16,7 @@ from gcond.linalg.tall import Tall, row_blocks
 from gcond.runtime.seeds import generator
 from gcond.teaching.calibration import sharpen
 from gcond.teaching.random_propagation import RandomPropagation, dropped
-from gcond.teaching.sketched_ridge import sketched_ridge_scores
+from gcond.teaching.ridge import ridge_scores
 from gcond.teaching.stored_network import in_memory
 from gcond.teaching.teacher import Taught, TeacherName, calibrated, candidates, teach
 
@@ -45,9 +45,8 @@ def teach_again(
     """Labels for all nodes of ``train.inputs``, as :func:`gcond.teaching.teach` gives them, in a tenth of the time.
 
     ``memory`` is what an earlier teacher said, rows of spread features [n, d] and their soft labels [n, C]: a condensed
-    graph. The ridge has a closed form and is fitted anew on all labels that there are now
-    (:func:`~gcond.teaching.sketched_ridge.sketched_ridge_scores`). A network first learns the memory, which takes a
-    moment, and then goes on from there on the graph for :data:`EPOCHS` epochs.
+    graph. The ridge has a closed form and is fitted anew on all labels that there are now. A network first learns the
+    memory, which takes a moment, and then goes on from there on the graph for :data:`EPOCHS` epochs.
 
     ``auto`` is the ridge alone, unless the earlier teacher was a network whose validation accuracy ``reached`` more
     than the ridge has now, by :data:`CLEARLY` standard errors. Then both speak together: a network that learned for a
@@ -58,7 +57,7 @@ def teach_again(
     voices: list[Tall] = []
     facts: dict[str, Any] = {}
     if name != "network":
-        ridge = sketched_ridge_scores(train, val, classes, seed, metric)
+        ridge = ridge_scores(train, val, classes, seed, metric)
         facts = {"penalty": ridge.penalty, "own_share": ridge.own_share}
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
     if name in {"auto", "ridge"}:

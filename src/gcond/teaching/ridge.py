@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -11,9 +10,10 @@ from torch import Tensor
 
 from gcond.config.metric import Metric
 from gcond.graph import Inputs, LabelledView
-from gcond.graph.column_work import ColumnWork, Hops, SmoothedRows, Smoothing, SumOfHops
-from gcond.linalg.tall import Columns, Tall, map_rows, unit_rows
+from gcond.graph.column_work import Hops, SmoothedRows, Smoothing, SumOfHops
+from gcond.linalg.tall import Columns, Tall, map_rows
 from gcond.runtime.seeds import generator
+from gcond.teaching.ridge_rows import PENALTIES, RidgeRows
 from gcond.training.metrics import measured_once, standard_error
 
 HOPS = 4
@@ -21,11 +21,6 @@ HOPS = 4
 NEAR = 2
 """Hops of the features that take the place of the mean over :data:`HOPS` where validation is clearly for them: a node's
 own features are in that mean, and where they are mostly noise it drowns what neighbours say."""
-PENALTIES = (0.3, 1.0, 3.0, 0.1, 10.0)
-"""λ for rows of unit length, the usual ones first, so that they win where validation cannot tell."""
-SAME = 0.01
-"""Relative change of the weights below which a penalty is taken for the same as another: where labelled rows are many,
-most are, and scores of each would go through the graph for nothing."""
 OWN_SHARES = (0.1, 0.2, 0.5, 1.0)
 """Share of a node's own score in every step of smoothing; 1 is none at all."""
 STEPS = 10
@@ -60,46 +55,27 @@ def ridge_scores(
 
     with rows of :math:`\bar H` of unit length, so that the scale of the features does not matter; where validation is
     clearly for it, :math:`Â^2 X` takes its place. λ and a are those with the highest validation accuracy, or
-    ``metric``. Where there are very many features they are folded by a random projection first
-    (:mod:`gcond.linalg.random_projection`).
+    ``metric``. :mod:`gcond.teaching.ridge_rows` says what of it is estimated on larger graphs.
     """
     inputs = train.inputs
     nodes, y = _some(train, seed)
     target = F.one_hot(y, classes).float()
     shares = target.mean(0)
-    features = inputs.folded(generator(seed, "folding features"), labelled=len(train.nodes))
-
-    def fitted(work: ColumnWork) -> tuple[Tensor | Columns, dict[float, Tensor]]:
-        rows = unit_rows(inputs.by_columns(inputs.spread(features, work)))
-        return rows, dict(regressions(rows[nodes], target - shares))
 
     def reached(rows: Tensor | Columns, weights: dict[float, Tensor]) -> float:
         own = rows[val.nodes]
         scores = (own @ weight + shares for weight in weights.values())
         return max(measured_once(each.argmax(1), val.y, classes, metric) for each in scores)
 
-    rows, weights = fitted(SumOfHops(HOPS))
+    ridge = RidgeRows(inputs, nodes, target - shares, seed)
+    rows, weights = ridge.of(SumOfHops(HOPS))
     near = False
     if len(val.nodes):
-        others, far = fitted(Hops(NEAR)), reached(rows, weights)
+        others, far = ridge.of(Hops(NEAR)), reached(rows, weights)
         near = reached(*others) > far + 2 * standard_error(far, val.y, classes, metric)
         rows, weights = others if near else (rows, weights)
-    return smoothed_scores(inputs, rows, weights, shares, val, metric=metric, near=near)
-
-
-def smoothed_scores(
-    inputs: Inputs,
-    rows: Tensor | Columns,
-    weights: dict[float, Tensor],
-    shares: Tensor,
-    val: LabelledView,
-    *,
-    metric: Metric,
-    near: bool = False,
-) -> RidgeScores:
-    """The scores that ``rows`` [N, w] have by the ``weights`` [w, C] of the best penalty, smoothed over the graph."""
     penalty, own = _chosen(inputs, rows, weights, shares, val, metric=metric)
-    weight, classes = weights[penalty], len(shares)
+    weight = weights[penalty]
     scores = inputs.by_columns(map_rows(rows, classes, lambda block, _: block @ weight))
     smooth = inputs.spread(scores, Smoothing(own, STEPS))
     return RidgeScores(map_rows(smooth, classes, lambda block, _: block + shares), penalty, own, near)
@@ -111,20 +87,6 @@ def _some(train: LabelledView, seed: int) -> tuple[Tensor, Tensor]:
         return train.nodes, train.y
     drawn = torch.randperm(len(train.nodes), generator=generator(seed, "regression"))[:MOST_LABELLED].sort().values
     return train.nodes[drawn], train.y[drawn]
-
-
-def regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
-    """The :data:`PENALTIES` that differ, with the weights [w, C] of rows ``own`` [L, w]; one decomposition for all."""
-    dual = len(own) <= own.shape[1]
-    values, vectors = torch.linalg.eigh((own @ own.T if dual else own.T @ own).double())
-    within = vectors.T @ (target if dual else own.T @ target).double()
-    tried: list[Tensor] = []
-    for penalty in PENALTIES:
-        solved = (vectors @ (within / (values + penalty)[:, None])).float()
-        weights = own.T @ solved if dual else solved
-        if all((weights - other).norm() > SAME * other.norm() for other in tried):
-            tried.append(weights)
-            yield penalty, weights
 
 
 def _chosen(
