@@ -154,9 +154,7 @@ def test_a_store_that_workers_cannot_see_is_refused_in_a_sentence(cluster, make_
     assert not list(graph.arrays.folder.glob("derived/*.part"))
 
 
-def test_machines_without_the_folder_of_the_store_are_sent_what_they_need(
-    cluster, make_graph, tmp_path, small_parts, monkeypatch
-):
+def test_machines_without_the_folder_of_the_store_are_sent_what_they_need(cluster, make_graph, tmp_path, small_parts):
     """No process of the cluster can open anything in that folder, of which the first refusal is the proof."""
     graph = make_graph(sizes=(300, 200, 100), features=16)
     (tmp_path / DENIED).mkdir()

@@ -61,8 +61,8 @@ class RayEngine(Engine):
         from gcond.runtime.engines.ray_parcel import Parcel
 
         ray = self._ray
-        waiting = chain(first, jobs)
-        del first  # no job stays here for longer than it takes, and nothing that was put for it
+        waiting = chain(iter(first), jobs)
+        del first  # what was put for a job is held no longer than the job takes
         most = self.workers or self._room()
         remote = ray.remote(num_cpus=self.threads, max_retries=MOST_TRIES - 1)(_work)
         parcel, for_all = Parcel.of(shared)
