@@ -11,8 +11,10 @@ import pytest
 from pyarrow import csv, parquet
 
 from cli.workspace import build_tiny
+from gcond.condensed import CondensedGraph
 from gcond.data.store_reading import open_store
 from gcond.data.store_writing import write_store
+from gcond.graph.stored_arrays import StoredArrays
 
 STREAM = np.random.default_rng(0)
 N = 90
@@ -99,6 +101,11 @@ def test_a_store_is_inspected(gcond, store):
         ),
         (["condense", "--nodes", 6, "--method", "clusters", "--setting", "inductive"], "or the setting transductive"),
         (["condense", "--nodes", 6, "--method", "clusters", "--memory", "lots"], "'lots' is not a size"),
+        (
+            ["condense", "--nodes", 6, "--method", "clusters", "--send-store"],
+            "--send-store is for Ray: add --engine ray, or",
+        ),
+        (["propagate", "-o", "h.npy", "--send-store"], "--send-store is for Ray: add --engine ray, or leave it out"),
         (["propagate", "-o", "h.npy"], r"one column at a time takes \d+ MB: use --memory"),
     ],
 )
@@ -111,6 +118,23 @@ def test_refusals_are_one_sentence(gcond, store, command, message, monkeypatch):
     assert re.search(message, outcome.err), outcome.err
     assert len(outcome.err.strip().splitlines()) == 1
     assert sorted(path.name for path in store.parent.iterdir()) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [[], ["--send-store"]])
+def test_ray_writes_the_same_files_from_a_store_that_is_sent(sent, gcond, store, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setattr(StoredArrays, "memory_when_loaded", 10**15)  # so that it stays on disk
+    for name, engine in (("here", []), ("ray", ["--engine", "ray", "--workers", 2, *sent])):
+        for path in (store / "derived").glob("*.npy"):
+            path.unlink()
+        limit = ["--memory", "4GB", "--json"]
+        said(gcond("propagate", store, "--hops", 2, "-o", tmp_path / f"{name}.npy", *limit, *engine))
+        out = tmp_path / f"{name}.safetensors"
+        said(gcond("condense", store, "--nodes", 6, "--method", "clusters", "-o", out, *limit, *engine))
+    assert (tmp_path / "ray.npy").read_bytes() == (tmp_path / "here.npy").read_bytes()
+    made = [CondensedGraph.load(tmp_path / f"{name}.safetensors") for name in ("ray", "here")]
+    assert made[0].sha256 == made[1].sha256
 
 
 def test_pack_refuses_before_it_works(gcond, tables, tmp_path):

@@ -10,7 +10,19 @@ from gcond.errors import GcondError
 from gcond.methods.condense import condense
 from gcond.runtime.engines import open_engine
 
-OPTIONS = ("--nodes", "--ratio", "--memory", "--data", "--out", "-o", "--directed", "--set", "--train", "--engine")
+OPTIONS = (
+    "--nodes",
+    "--ratio",
+    "--memory",
+    "--data",
+    "--out",
+    "-o",
+    "--directed",
+    "--set",
+    "--train",
+    "--engine",
+    "--send-store",
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +36,7 @@ OPTIONS = ("--nodes", "--ratio", "--memory", "--data", "--out", "-o", "--directe
         ("give data_dir=DIR or set $GCOND_DATA", "give --data DIR or set $GCOND_DATA"),
         ("give another folder='runs'", "give another -o runs"),
         ("write it with out='a b.npy'", "write it with -o a b.npy"),
+        ("or be sent there with send_store=True", "or be sent there with --send-store"),
         ("load its raw data with directed=True", "load its raw data with --directed"),
     ],
 )

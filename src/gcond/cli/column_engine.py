@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from gcond.cli.common_options import Common, whole_number
+from gcond.cli.common_options import Common, flag, whole_number
 
 if TYPE_CHECKING:
     from gcond.cli.output import Voice
@@ -39,6 +39,13 @@ class ColumnEngine:
         str | None, Parameter(help="A running Ray cluster; without one, Ray starts on this machine.", group=_GROUP)
     ] = None
 
+    send_store: Annotated[
+        bool,
+        flag(
+            "Send the machines of the cluster what they need of the store, which they then need not find.", group=_GROUP
+        ),
+    ] = False
+
     @contextmanager
     def on(self, graph: SourceGraph, voice: Voice, common: Common) -> Iterator[SourceGraph]:
         """``graph``, with progress and on that engine where it is streamed from its store."""
@@ -46,8 +53,13 @@ class ColumnEngine:
         from gcond.graph.stored_graph import StoredGraph, on_engine, watched
         from gcond.runtime.engines import open_engine
 
-        if self.engine == "local" and (self.address is not None or self.workers is not None):
-            what = "address" if self.address is not None else "workers"
+        given = {
+            "address": self.address is not None,
+            "workers": self.workers is not None,
+            "send-store": self.send_store,
+        }
+        if self.engine == "local" and any(given.values()):
+            what = next(option for option, there in given.items() if there)
             raise GcondError(f"--{what} is for Ray: add --engine ray, or leave it out")
         if not isinstance(graph, StoredGraph):
             if self.engine == "ray":
@@ -63,7 +75,7 @@ class ColumnEngine:
                 yield graph
                 return
             with open_engine("ray", workers=self.workers, threads=common.threads, address=self.address) as engine:
-                yield on_engine(graph, engine)
+                yield on_engine(graph, engine, send_store=self.send_store)
 
 
 THIS_PROCESS = ColumnEngine()

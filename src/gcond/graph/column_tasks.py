@@ -37,9 +37,12 @@ def work_on(
     hand_back()
     operator = operator or StreamedOperator.of(RowBlocks(shared.arrays), shared.form)
     made = shared.work(operator, shared.base.columns(*job))
-    if shared.into is None:
-        return made
+    return made if shared.into is None else written(shared, shared.into, job[0], made)
+
+
+def written(shared: ColumnTasks, into: RowFile, start: int, made: Tensor) -> str:
+    """Write what came of the columns from ``start`` on to where it belongs: its sha256, if that has to be known."""
     digest = hashlib.sha256()
-    with writing(shared.into.path):
-        shared.into.write_columns(job[0], made, digest.update if shared.hashed else None)
+    with writing(into.path):
+        into.write_columns(start, made, digest.update if shared.hashed else None)
     return digest.hexdigest()

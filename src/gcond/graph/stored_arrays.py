@@ -24,6 +24,8 @@ ABOUT = "store.json"
 """What a store says of itself: its file in the folder."""
 WORK = 5
 """Memory that a graph and the work on it take, in the bytes of its arrays; choosing features was seen to take 4.2."""
+NOT_THERE = "the store must be at the same path on every machine"
+"""What would be right where a worker finds no store."""
 IdKind = Literal["", "text", "numbers"]
 """The names of nodes: none of their own, text, or whole numbers."""
 
@@ -180,9 +182,7 @@ class _Map:
         try:
             return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
         except (OSError, ValueError):
-            raise GcondError(
-                f"a worker cannot read '{self.path}': the store must be at the same path on every machine"
-            ) from None
+            raise GcondError(f"a worker cannot read '{self.path}': {NOT_THERE}") from None
 
 
 def _check_that_it_is_the_same(folder: Path, sha256: str) -> None:
@@ -190,9 +190,7 @@ def _check_that_it_is_the_same(folder: Path, sha256: str) -> None:
     try:
         found = json.loads((folder / ABOUT).read_bytes())["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise GcondError(
-            f"a worker cannot read '{folder}': the store must be at the same path on every machine"
-        ) from None
+        raise GcondError(f"a worker cannot read '{folder}': {NOT_THERE}") from None
     if found != sha256:
         raise GcondError(
             f"a worker has another store at '{folder}': the same must be at that path on every machine, as long as it "

@@ -21,6 +21,7 @@ from gcond.errors import GcondError
 from gcond.graph.features import FeatureTransform
 from gcond.graph.labelled_view import LabelledView
 from gcond.graph.learning_setting import Setting
+from gcond.graph.sent_store import SentStore
 from gcond.graph.source_graph import PARTS, Part, SourceGraph
 from gcond.graph.statistics import Statistics, density
 from gcond.graph.stored_arrays import TEST, TRAIN, VAL, StoredArrays
@@ -254,11 +255,17 @@ def _spans(count: int, step: int = 16_000_000) -> Iterator[tuple[int, int]]:
     yield from ((start, min(start + step, count)) for start in range(0, count, step))
 
 
-def on_engine(graph: SourceGraph, engine: Engine) -> StoredGraph:
-    """``graph``, which must be on disk, with its products worked off by ``engine``."""
+def on_engine(graph: SourceGraph, engine: Engine, *, send_store: bool = False) -> StoredGraph:
+    """``graph``, which must be on disk, with its products worked off by ``engine``.
+
+    Its machines find the store at the same path, or with ``send_store`` get what they need of it through the engine.
+    """
     if not isinstance(graph, StoredGraph):
         raise GcondError(
             f"'{graph.name}' is in memory, where one process does its products quickest: an engine is for a packed "
             "store that does not fit, so give one with a memory_limit, or no engine"
         )
-    return graph.with_streaming(dataclasses.replace(graph.streaming, engine=engine))
+    if send_store and not engine.puts:
+        raise GcondError("send_store=True is for machines of a Ray cluster: use open_engine('ray'), or leave it out")
+    sent = SentStore(engine, graph.arrays) if send_store else None
+    return graph.with_streaming(dataclasses.replace(graph.streaming, engine=engine, sent=sent))

@@ -21,7 +21,8 @@ from gcond.graph.column_tasks import ColumnTasks, work_on
 from gcond.graph.column_work import ColumnWork, Hops
 from gcond.graph.inputs import MOST_OF_ALL, Chain, Form, Inputs
 from gcond.graph.kept_products import KeptProduct, Piece, writing
-from gcond.graph.stored_arrays import StoredArrays
+from gcond.graph.sent_store import SentStore
+from gcond.graph.stored_arrays import NOT_THERE, StoredArrays
 from gcond.graph.stored_features import StoredFeatures
 from gcond.graph.stored_neighbourhood import StoredNeighbourhood
 from gcond.graph.streamed_operator import RowBlocks, StreamedOperator
@@ -53,6 +54,8 @@ class Streaming:
     engine: Engine | None = None
     """Where groups of columns are worked on; ``None`` is this process."""
     tick: Tick = ignore
+    sent: SentStore | None = None
+    """The store as it is sent to the engine's machines; ``None`` where they read its files themselves."""
 
     def __reduce__(self) -> tuple[type[Streaming], tuple[int]]:
         """For other processes: each works on its own there, and whoever watches is here."""
@@ -213,7 +216,7 @@ class StoredInputs(Inputs):
                 f"a memory limit of {self.streaming.memory / 10**6:.0f} MB is too small for {self.num_nodes} nodes: "
                 f"one column at a time takes {least} MB: use memory_limit='{least}MB' or more"
             )
-        return width - width % VECTOR if width > VECTOR else width
+        return _whole_vectors(width)
 
     @cached_property
     def _derived(self) -> Path:
@@ -257,13 +260,13 @@ class StoredInputs(Inputs):
         """``base``, or where each of many groups would read all rows for its few columns, a file of its columns.
 
         They are turned in the file that will hold the ``result``: the columns of a group are read from where what
-        comes of them is written. An engine may do a task twice, so there the file that tasks read is another.
+        comes of them is written. An engine may do a task twice, so where tasks read it the file is another.
         """
         if base is not self.stored or ceil(base.shape[1] / self._width(base, work)) <= UNTURNED:
             yield base
             return
         file = result
-        if self.streaming.engine is not None:
+        if self.streaming.engine is not None and self.streaming.sent is None:
             self._check_disk(2 * result.nbytes)
             file = RowFile.create(self.scratch_path(), result.shape)
         for where, rows in self.stored.matrices():
@@ -298,9 +301,14 @@ class StoredInputs(Inputs):
             return
         tick(what, 0, len(jobs))
         results: dict[tuple[int, int], Any] = {}
-        for done, outcome in enumerate(engine.map(work_on, shared, jobs), 1):
+        sent = self.streaming.sent
+        outcomes = engine.map(work_on, shared, jobs) if sent is None else sent.work_off(shared, jobs)
+        for done, outcome in enumerate(outcomes, 1):
             if outcome.result is None:
-                raise GcondError(f"columns {outcome.job[0]} to {outcome.job[1]} failed: {outcome.error}")
+                otherwise = (
+                    ", or be sent there with send_store=True" if (outcome.error or "").endswith(NOT_THERE) else ""
+                )
+                raise GcondError(f"columns {outcome.job[0]} to {outcome.job[1]} failed: {outcome.error}{otherwise}")
             results[outcome.job] = outcome.result
             tick(what, done, len(jobs))
         yield from ((job, results[job]) for job in jobs)
@@ -309,13 +317,15 @@ class StoredInputs(Inputs):
         """Columns of a group: as many as fit, or as make groups of about the same size.
 
         An engine gets a group for each of its workers at least, and where it does not say how many there are, the
-        smallest that are worth a task.
+        smallest that are worth a task. What is sent has to fit the machines' object stores.
         """
         columns = base.shape[1]
         width = min(self.width(work), columns)
         if (engine := self.streaming.engine) is not None:
             share = ceil(columns / engine.workers) if engine.workers else VECTOR
             width = min(width, VECTOR * ceil(share / VECTOR))
+        if self.streaming.sent is not None:
+            width = _whole_vectors(min(width, self.streaming.sent.width(columns)))
         even = ceil(columns / ceil(columns / width))
         return min(width, VECTOR * ceil(even / VECTOR))
 
@@ -331,3 +341,7 @@ class StoredInputs(Inputs):
         if torch.device(device).type != "cpu":
             raise GcondError("a graph that is streamed from its store is computed on the CPU: use device='cpu'")
         return self
+
+
+def _whole_vectors(width: int) -> int:
+    return width - width % VECTOR if width > VECTOR else width

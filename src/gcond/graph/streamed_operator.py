@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gcond.graph.inputs import Form
+from gcond.graph.sent_arrays import Pieces, SentAdjacency
 from gcond.graph.stored_arrays import StoredArrays
 from gcond.linalg.sparse import SparseMatrix, multiply
 from gcond.runtime.memory import hand_back
@@ -25,7 +26,7 @@ ALONE = 8
 """With fewer wanted rows of a block than one in so many, each is read alone."""
 
 
-def read_piece(array: np.ndarray, start: int, stop: int) -> np.ndarray:
+def read_piece(array: np.ndarray | Pieces, start: int, stop: int) -> np.ndarray:
     """Entries ``start`` to ``stop`` of a one-dimensional array, read from its file where it is a map of one.
 
     Pages of a map would count as this process's own for as long as nobody else wants the memory.
@@ -65,16 +66,17 @@ def read_rows(array: np.ndarray, wanted: np.ndarray, step: int) -> np.ndarray:
 class RowBlocks:
     """The rows of a stored adjacency A [N, N], a block at a time."""
 
-    arrays: StoredArrays
+    arrays: StoredArrays | SentAdjacency
 
     @cached_property
     def _starts(self) -> list[int]:
         """The rows that blocks begin with, and N."""
         indptr, count = self.arrays.indptr, self.arrays.num_nodes
         starts = [0]
-        while starts[-1] < count:
-            end = int(np.searchsorted(indptr, int(indptr[starts[-1]]) + BLOCK_ENTRIES, side="right")) - 1
-            starts.append(min(count, starts[-1] + BLOCK_ROWS, max(end, starts[-1] + 1)))
+        while (start := starts[-1]) < count:
+            entries = read_piece(indptr, start, min(count, start + BLOCK_ROWS) + 1)
+            rows = int(np.searchsorted(entries, entries[0] + BLOCK_ENTRIES, side="right")) - 1
+            starts.append(start + max(rows, 1))
         return starts
 
     def __len__(self) -> int:
@@ -186,6 +188,7 @@ class StreamedOperator:
     def T(self) -> StreamedOperator:  # noqa: N802 (the name every matrix library uses)
         """The transpose, of a graph without directions."""
         if not self.blocks.symmetric:
+            assert isinstance(self.blocks.arrays, StoredArrays)  # tasks multiply from the left alone
             raise self.blocks.arrays.too_large(
                 "the ridge on so many features and one-way edges", ", or pack it without directions"
             )

@@ -53,6 +53,7 @@ def condense(
     compact: bool = False,
     memory_limit: str | int | None = None,
     engine: Engine | None = None,
+    send_store: bool = False,
     **options: Any,
 ) -> CondensedGraph:
     """Condense ``graph`` (or what :func:`gcond.load` makes of it) to a budget given as ``ratio`` or ``nodes``.
@@ -80,17 +81,20 @@ def condense(
     that learn features do so with the cut in place.
 
     ``memory_limit`` is for a packed store, as for :func:`gcond.load`; products with a graph that stays on disk are then
-    worked off by ``engine`` (:func:`gcond.open_engine`), if one is given, in groups of columns.
+    worked off by ``engine`` (:func:`gcond.open_engine`), if one is given, in groups of columns. Its machines read the
+    store at the same path; with ``send_store`` they need no folder in common, and get what they work on through Ray.
     """
     deadline = Deadline(within) if within is not None else None
     check_threads(threads)
     if resume and checkpoint is None:
         raise GcondError("resume needs to know what from: give the file, for example checkpoint='run.checkpoint'")
+    if send_store and engine is None:
+        raise GcondError("send_store=True is for an engine: give one, as by open_engine('ray'), or leave it out")
     chosen = method_for(method, options, recipe)
     seed = settings.whole_number(seed, "seed")
     source = load(graph, setting=setting, directed=directed, features=features, memory_limit=memory_limit)
     if engine is not None:
-        source = on_engine(source, engine)
+        source = on_engine(source, engine, send_store=send_store)
     for note in () if isinstance(graph, SourceGraph) else source.notes:  # who did the loading has them already
         note_once(f"{source.name}: {note}")
     budget = budget_for(source, ratio=ratio, nodes=nodes)

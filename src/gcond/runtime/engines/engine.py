@@ -37,11 +37,22 @@ class Outcome(Generic[Job, Result]):
 Outcomes = Iterator[Outcome[Any, Any]]
 
 
+@dataclass(frozen=True)
+class ObjectStore:
+    """The memory of one machine for what was put there (:meth:`Engine.put`), and for large results."""
+
+    bytes: int
+    jobs: int
+    """Jobs whose input and result may be there at once."""
+
+
 class Engine(ABC):
     """A way to work jobs off; to be used in a ``with`` block, which ends whatever the engine started."""
 
     idle: ClassVar[bool] = False
     """Whether it does nothing, so that there is nothing new to keep."""
+    puts: ClassVar[bool] = False
+    """Whether there is an object store (:meth:`put`)."""
     workers: int | None = None
     """Jobs at a time, where it is known."""
     threads_per_job: int | None = None
@@ -72,6 +83,18 @@ class Engine(ABC):
     def shares_files(self) -> bool:
         """Whether a path means the same file to the jobs as it does here."""
         return True
+
+    def put(self, value: Any) -> Any:
+        """What stands for ``value`` in what jobs share and in jobs themselves: there the function finds the value.
+
+        Each machine fetches it once for all of its jobs, before they begin; arrays are not to be written to. It is let
+        go of with the last that stands for it, so whoever waits for a job keeps what the job was given.
+        """
+        raise NotImplementedError
+
+    def object_stores(self) -> list[ObjectStore]:
+        """Those of all machines that may be given jobs, and of this one."""
+        return []
 
     @abstractmethod
     def close(self) -> None:

@@ -5,10 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gcond.errors import GcondError
-from gcond.runtime.engines.engine import DIED, MOST_TRIES, Engine, Hear, Outcome, Outcomes, Work, attempt, divide
+from gcond.runtime.engines.engine import (
+    DIED,
+    MOST_TRIES,
+    Engine,
+    Hear,
+    ObjectStore,
+    Outcome,
+    Outcomes,
+    Tell,
+    Work,
+    attempt,
+    divide,
+)
+
+if TYPE_CHECKING:
+    from gcond.runtime.engines.ray_parcel import Parcel
 
 
 class RayEngine(Engine):
@@ -16,6 +31,8 @@ class RayEngine(Engine):
 
     The nodes of a cluster need gcond installed, and nothing else: no data set and no shared folder.
     """
+
+    puts = True
 
     def __init__(self, workers: int | None = None, threads: int | None = None, address: str | None = None) -> None:
         try:
@@ -41,28 +58,56 @@ class RayEngine(Engine):
         if not first:
             return
         self._start()
+        from gcond.runtime.engines.ray_parcel import Parcel
+
         ray = self._ray
-        waiting = chain(first, jobs)
+        waiting = chain(iter(first), jobs)
+        del first  # what was put for a job is held no longer than the job takes
         most = self.workers or self._room()
         remote = ray.remote(num_cpus=self.threads, max_retries=MOST_TRIES - 1)(_work)
-        place = ray.put(shared)
+        parcel, for_all = Parcel.of(shared)
+        place = ray.put(parcel)
+
+        def begun(job: Any) -> Any:
+            given, own = Parcel.of(job)
+            return remote.remote(function, place, given, self.threads, len(for_all), *for_all, *own)
+
         running: dict[Any, Any] = {}
         try:
             while True:
-                for job in islice(waiting, most - len(running)):
-                    running[remote.remote(function, place, job, self.threads)] = job
+                running.update((begun(job), job) for job in islice(waiting, most - len(running)))
                 if not running:
                     return
-                (done,), _ = ray.wait(list(running), num_returns=1)
-                job = running.pop(done)
-                try:
-                    yield Outcome(job, *ray.get(done))
-                except ray.exceptions.RayError as error:
-                    gone = isinstance(error, ray.exceptions.WorkerCrashedError | ray.exceptions.OutOfMemoryError)
-                    yield Outcome(job, error=DIED if gone else _reason(error))
+                yield self._finished(running)
         finally:
             for task in running:
                 ray.cancel(task, force=True)
+
+    def _finished(self, running: dict[Any, Any]) -> Outcome[Any, Any]:
+        """The outcome of the next task that is done, which is ``running`` no more."""
+        ray = self._ray
+        (done,), _ = ray.wait(list(running), num_returns=1)
+        job = running.pop(done)
+        try:
+            return Outcome(job, *ray.get(done))
+        except ray.exceptions.RayError as error:
+            gone = isinstance(error, ray.exceptions.WorkerCrashedError | ray.exceptions.OutOfMemoryError)
+            return Outcome(job, error=DIED if gone else _first_line(error))
+
+    def put(self, value: Any) -> Any:
+        self._start()
+        return self._ray.put(value)
+
+    def object_stores(self) -> list[ObjectStore]:
+        self._start()
+        most, here = self.workers or self._room(), self._ray.get_runtime_context().get_node_id()
+        found = []
+        for node in self._ray.nodes():
+            has, own = node["Resources"], node["NodeID"] == here  # all input comes from here, and all results go here
+            jobs = most if own else min(most, int(has.get("CPU", 0)) // self.threads)
+            if node["Alive"] and jobs:
+                found.append(ObjectStore(int(has.get("object_store_memory", 0)), jobs))
+        return found
 
     def _room(self) -> int:
         """The number of jobs given to a cluster at a time: twice what its cores take, so that none of them waits."""
@@ -98,17 +143,18 @@ class RayEngine(Engine):
             self._started = False
 
 
-def _work(function: Work[Any, Any, Any], shared: object, job: object, threads: int) -> tuple[Any, str | None]:
+def _work(
+    function: Work[Any, Any, Any], shared: Parcel, job: Parcel, threads: int, of_shared: int, *values: object
+) -> tuple[Any, str | None]:
+    """Result and error of a job, with the ``values`` of what was put: first those of what is shared."""
     from gcond.runtime.threads import use_threads
 
     use_threads(threads)
-    return attempt(function, shared, job, lambda fraction: None)  # tasks only have results to tell
 
+    def unpacked(shared: Parcel, job: Parcel, tell: Tell) -> object:
+        return function(shared.unpack(values[:of_shared]), job.unpack(values[of_shared:]), tell)
 
-def _reason(error: Exception) -> str:
-    """Why a task could not begin: what gcond said where its arguments were unpacked, or else what Ray says."""
-    said = [line.partition(f"{GcondError.__name__}: ")[2].strip() for line in str(error).splitlines()]
-    return next((line for line in reversed(said) if line), _first_line(error))
+    return attempt(unpacked, shared, job, lambda fraction: None)  # tasks only have results to tell
 
 
 def _first_line(error: Exception) -> str:
