@@ -12,8 +12,9 @@ from gcond.graph import spread_features
 from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.sparse import dense, gcn_normalise
 from gcond.methods import clusters
-from gcond.methods.clusters import Clusters, evened, group_quota, label_mass
+from gcond.methods.clusters import Clusters
 from gcond.methods.condense import condense
+from gcond.methods.label_mass import evened, group_quota, label_mass
 
 KINDS = [
     {},

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
-import scipy.sparse
 import torch
 import torch.nn.functional as F
 from pydantic import Field
@@ -16,23 +14,18 @@ from torch import Tensor
 from gcond.condensed import CondensedGraph, Task
 from gcond.config.metric import Metric
 from gcond.config.settings import LATER
-from gcond.graph import Inputs, LabelledView
-from gcond.graph.budget import nodes_per_class
+from gcond.graph import LabelledView
 from gcond.graph.spread_features import SpreadFeatures, group_means
 from gcond.graph.stored_inputs import StoredInputs
-from gcond.graph.streamed_operator import RowBlocks
-from gcond.linalg.sparse import SparseMatrix
-from gcond.linalg.tall import Tall, map_rows, row_blocks
+from gcond.linalg.tall import map_rows
 from gcond.matching.callback import Callback
 from gcond.matching.probe import Probe
+from gcond.methods.cluster_edges import edges_between, no_edges
+from gcond.methods.label_mass import evened, group_quota, label_mass, node_weights
 from gcond.methods.method import Method
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName, candidates, teach
 from gcond.training.metrics import measured_once, standard_error
-
-MASS_ROUNDS = 50
-"""Of making the classes' shares of the labels even; it converges in a few."""
-
 
 MATCHED = 100_000
 """Nodes of a graph on disk that are matched, at most: gradients of means over more of them differ by less than those of
@@ -243,7 +236,7 @@ class Clusters(Method):
         certain = bool((soft.max(1).values > 1 - 1e-6).all())
         cluster = torch.full((task.source_nodes,), -1)
         cluster[task.train.source_index] = group
-        edges = self._edges(task.train.inputs, group, nodes)
+        edges = edges_between(task.train.inputs, group, nodes) if self.structure == "edges" else no_edges(nodes)
         x = smooth.means(group, nodes, weights)
         if self.spread == "nodes":
             x = x.mean(0) + smooth.stretch(group, nodes, weights) * (x - x.mean(0))
@@ -255,27 +248,6 @@ class Clusters(Method):
             cluster=cluster,
         )
         return graph, quota
-
-    def _edges(self, inputs: Inputs, group: Tensor, nodes: int) -> SparseMatrix:
-        """Weights between clusters, beside a self-loop of 1 for what a cluster has within."""
-        adjacency = inputs.adjacency
-        between = scipy.sparse.csr_matrix((nodes, nodes))
-        if self.structure == "none" or not isinstance(adjacency, SparseMatrix | RowBlocks):
-            return SparseMatrix.from_scipy(between.astype(np.float32))
-        member = _indicators(group, nodes)
-        size = np.asarray(member.sum(1)).ravel()
-        whole = [(slice(0, len(group)), adjacency)] if isinstance(adjacency, SparseMatrix) else adjacency
-        for where, rows in whole:
-            between += (member[:, where] @ rows.to_scipy().astype(np.float64) @ member.T).tocsr()
-        within = between.diagonal() + size  # a node's own self-loop stays within
-        scale = scipy.sparse.diags(within**-0.5)
-        weights = scale @ (between - scipy.sparse.diags(between.diagonal())) @ scale
-        if adjacency.symmetric:
-            weights = scipy.sparse.triu(weights)  # sums in another order differ in their last digit
-            weights = weights + weights.T
-        weights = weights.tocsr().astype(np.float32)
-        weights.eliminate_zeros()
-        return SparseMatrix.from_scipy(weights, symmetric=adjacency.symmetric)
 
 
 def _unlabelled(task: Task) -> bool:
@@ -305,70 +277,6 @@ def _mean_importance(taught: Sequence[Taught]) -> Tensor | None:
     return torch.stack(known).mean(0) if known else None
 
 
-def label_mass(nodes: int, shares: Tensor) -> Tensor:
-    """What the labels of ``nodes`` add up to in each class: ``shares`` [C] of them, but no less than one: float64 [C].
-
-    A class that is rarer than one node in all of them has a node all the same; the others make room in proportion.
-    """
-    mass = nodes * shares.double()
-    lifted = torch.zeros(len(shares), dtype=torch.bool)
-    while bool((low := (mass < 1) & ~lifted).any()) and not bool((lifted | low).all()):
-        lifted |= low
-        free = shares.double().masked_fill(lifted, 0)
-        mass = torch.where(lifted, 1.0, (nodes - int(lifted.sum())) * free / free.sum())
-    return mass
-
-
 def _certain(labels: Tensor) -> Tensor:
     """The likeliest class of each row [b, C], for certain."""
     return F.one_hot(labels.argmax(1), labels.shape[1]).to(labels)
-
-
-def node_weights(nodes: int, labelled: Tensor) -> Tensor:
-    """Weights of ``nodes`` by which the ``labelled`` ones (int64 [L]) count as much as all others together: [N]."""
-    weights = torch.ones(nodes)
-    weights[labelled] = max(1.0, (nodes - len(labelled)) / len(labelled))
-    return weights
-
-
-def group_quota(nodes: int, labels: Tall, predicted: Tensor, mass: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Groups per class so that their mean labels add up to ``mass`` [C], about: int64 [C], in all ``nodes``.
-
-    With M [C, C] the mean labels of the nodes of each predicted class, by ``weights`` [N] if given, groups q solve
-    ``q M = mass``; every class gets one at least and no more than it has nodes.
-    """
-    classes = len(mass)
-    size = torch.bincount(predicted, minlength=classes)
-    heaviness = size if weights is None else torch.bincount(predicted, weights.double(), minlength=classes)
-    total = torch.zeros(classes, classes, dtype=torch.float64)
-    for where, rows in row_blocks(labels):
-        block = rows.double()
-        total.index_add_(0, predicted[where], block if weights is None else weights[where, None] * block)
-    mean = total / heaviness[:, None].clamp(min=1)
-    wanted = torch.linalg.lstsq(mean.T, mass[:, None]).solution.squeeze(1)
-    # Where labels are so soft that no groups would add up to the mass, no class goes beyond twice its own.
-    wanted = torch.minimum(wanted.clamp(min=0), 2 * mass).clamp(min=1e-6)
-    return nodes_per_class(nodes, wanted, most=size)
-
-
-def evened(labels: Tensor, mass: Tensor, own: Tensor) -> Tensor:
-    """Soft labels [n, C] whose columns add up to ``mass`` [C], rows to 1: each class weighed by one factor.
-
-    Where that would leave a class without a node that is likeliest of it, the nodes of that class by ``own`` (int64
-    [n]) stay as they were.
-    """
-    even = labels
-    for _ in range(MASS_ROUNDS):
-        even = even * (mass.to(labels) / even.sum(0).clamp(min=1e-12))
-        even = even / even.sum(1, keepdim=True)
-    kept = torch.zeros(len(mass), dtype=torch.bool)
-    while bool((lost := (torch.bincount(even.argmax(1), minlength=len(mass)) == 0) & ~kept).any()):
-        kept |= lost
-        even = torch.where(lost[own][:, None], labels, even)
-    return even
-
-
-def _indicators(group: Tensor, nodes: int) -> scipy.sparse.csc_matrix:
-    index = group.numpy()
-    ones = (np.ones(len(index)), (index, np.arange(len(index))))
-    return scipy.sparse.csc_matrix(ones, shape=(nodes, len(index)))
