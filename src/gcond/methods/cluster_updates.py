@@ -34,7 +34,7 @@ looking is cheap."""
 CHEAP = 5e8
 """Multiply-adds with the features that a glance may take for that: less than a tenth of a second. Where condensing anew
 would train a network, glances are always cheap beside it."""
-SLOW = 3e10
+SLOW = 1.1e10
 """Multiply-adds of a network on the graph itself from which glances are long ones: it takes seconds then."""
 GLANCED_AT = 500
 """Validation nodes that a glance looks at, at most."""

@@ -21,8 +21,8 @@ from gcond.teaching.stored_network import in_memory, room_is_missing
 
 TeacherName = Literal["auto", "ridge", "network", "both", "ensemble"]
 
-AFFORDABLE = 5e11
-"""Multiply-adds for which ``auto`` asks the network too: a quarter of a minute of one core."""
+AFFORDABLE = 2e11
+"""Multiply-adds for which ``auto`` asks the network too: a quarter of a minute of one core, a minute of a slow one."""
 MEMBERS = 5
 """Networks in an ``ensemble``."""
 
