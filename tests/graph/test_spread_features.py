@@ -99,6 +99,14 @@ def test_lengths_of_points_do_not_move_nodes_between_groups(make_graph):
     graph = make_graph()
     spread = SpreadFeatures.of(graph.view("train").inputs, 2, seed=0)
     lengths = 1 + torch.arange(graph.num_nodes)[:, None]
-    longer = SpreadFeatures(spread.inputs, 2, spread.points * lengths)
+    longer = SpreadFeatures(spread.inputs, 2, 0, spread.points * lengths)
     classes, quota = some_groups(graph.num_nodes, 3), torch.tensor([4, 4, 4])
     assert torch.equal(spread.groups(classes, quota, seed=0), longer.groups(classes, quota, seed=0))
+
+
+@pytest.mark.parametrize("width", [3, 700])
+def test_other_rows_are_folded_as_the_points_are(width, make_graph, monkeypatch):
+    monkeypatch.setattr(spread_features, "WIDTH", width)
+    graph = make_graph(features=700, density=0.05)
+    spread = SpreadFeatures.of(graph.view("train").inputs, 2, seed=3)
+    assert torch.allclose(spread.fold(literal(graph, 2).float()), spread.points, atol=1e-4)

@@ -36,7 +36,7 @@ class KeptGroups(SpreadFeatures):
     def following(cls, inputs: Inputs, hops: int, seed: int, *, before: Tensor, classes_before: Tensor) -> KeptGroups:
         """The spread features of ``inputs`` and the groups ``before``, by node, with their classes."""
         made = SpreadFeatures.of(inputs, hops, seed)
-        return cls(inputs, hops, made.points, before=before, classes_before=classes_before)
+        return cls(inputs, hops, seed, made.points, before=before, classes_before=classes_before)
 
     def groups(self, classes: Tensor, quota: Tensor, seed: int, weights: Tensor | None = None) -> Tensor:
         """The group of every node, in order of class, those that go on before new ones: int64 [N]."""

@@ -14,7 +14,8 @@ from torch import Generator, Tensor
 from gcond.graph.column_work import Hops
 from gcond.graph.inputs import Inputs
 from gcond.linalg.equal_groups import EqualGroups, equal_groups
-from gcond.linalg.sparse import transposed
+from gcond.linalg.random_projection import folding
+from gcond.linalg.sparse import SparseMatrix, transposed
 from gcond.linalg.tall import Tall, map_rows, row_blocks
 from gcond.runtime.seeds import generator
 
@@ -36,6 +37,7 @@ class SpreadFeatures:
 
     inputs: Inputs
     hops: int
+    seed: int
     points: Tall
     """float32 [N, w] on the CPU: ``Â^hops X``, or ``Â^hops X R`` where its columns had to be folded."""
 
@@ -43,8 +45,14 @@ class SpreadFeatures:
     @torch.no_grad()
     def of(cls, inputs: Inputs, hops: int, seed: int) -> SpreadFeatures:
         """``Â^hops X``, folded where it is too wide (:func:`gcond.linalg.random_projection.projected_features`)."""
-        points = inputs.spread(inputs.folded(generator(seed, "folding features"), within=WIDTH), Hops(hops))
-        return cls(inputs, hops, points.cpu() if isinstance(points, Tensor) else points)
+        points = inputs.spread(inputs.folded(_signs(seed), within=WIDTH), Hops(hops))
+        return cls(inputs, hops, seed, points.cpu() if isinstance(points, Tensor) else points)
+
+    def fold(self, rows: Tensor) -> Tensor:
+        """Other ``rows`` [m, d] of spread features, folded as the points are: [m, w]."""
+        shape, x = (self.inputs.num_nodes, self.inputs.num_features), self.inputs.x
+        signs = folding(shape, _signs(self.seed), sparse=isinstance(x, SparseMatrix), within=WIDTH)
+        return rows if signs is None else rows @ signs
 
     def groups(self, classes: Tensor, quota: Tensor, seed: int, weights: Tensor | None = None) -> Tensor:
         """The group of every node: int64 [N], in order of class.
@@ -113,6 +121,10 @@ class SpreadFeatures:
         own = group_means(square, group, nodes, weights).mean()
         between = (means - middle).square().sum(1).mean()
         return max(1.0, float((own / between).sqrt())) if float(between) > 0 else 1.0
+
+
+def _signs(seed: int) -> Generator:
+    return generator(seed, "folding features")
 
 
 def group_means(tall: Tall, group: Tensor, nodes: int, weights: Tensor | None = None) -> Tensor:
