@@ -19,7 +19,7 @@ from gcond.linalg.sparse import (
     gcn_normalise,
     mean_normalise,
     multiply,
-    multiply_any_width,
+    multiply_narrow,
     scaled_laplacian,
     take_rows,
 )
@@ -231,12 +231,22 @@ def test_outside_autograd_the_product_is_the_kernel_alone(shape, monkeypatch):
 def test_a_product_of_few_columns_is_the_same(columns):
     matrix = sparse((graph(directed=True, n=40) * torch.rand(40, 40)).float())
     x = torch.randn(40, columns)
-    torch.testing.assert_close(multiply(matrix.csr, x), multiply_any_width(matrix.csr, x))
+    torch.testing.assert_close(multiply_narrow(matrix.csr, x), multiply(matrix.csr, x))
 
 
 @pytest.mark.parametrize("columns", [1, 8, 24, 64])
 def test_numbers_of_a_column_do_not_depend_on_those_beside_it(columns):
     matrix = sparse((graph(directed=True, n=40) * torch.rand(40, 40)).float())
     x = torch.randn(40, 100)
-    alone = multiply_any_width(matrix.csr, x[:, :columns].contiguous())
-    assert torch.equal(alone, multiply_any_width(matrix.csr, x)[:, :columns])
+    assert torch.equal(matrix @ x[:, :columns].contiguous(), (matrix @ x)[:, :columns])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_narrow_matrix_is_the_same_there_and_back(directed):
+    plain = graph(directed=directed, n=40).double()
+    matrix = SparseMatrix.from_scipy(scipy.sparse.csr_matrix(plain.numpy()), symmetric=not directed)
+    x = torch.randn(40, 8, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(matrix.narrow @ x, plain @ x)
+    torch.testing.assert_close(matrix.narrow.T @ x, plain.T @ x)
+    assert torch.autograd.gradcheck(lambda columns: matrix.narrow @ columns, x)
+    assert matrix.narrow is matrix.narrow

@@ -21,6 +21,7 @@ from gcond.linalg.sparse import (
     add_self_loops,
     gcn_normalise,
     mean_normalise,
+    narrow,
     scaled_laplacian,
 )
 from gcond.linalg.tall import Columns, Tall
@@ -114,7 +115,7 @@ class Inputs:
     def spread(self, base: Tensor | Columns, work: ColumnWork, form: Form = "gcn") -> Tall:
         """What ``work`` makes of ``base`` [n, k], products with the adjacency form S: a tall matrix, or some rows."""
         assert isinstance(base, Tensor)
-        return work.by_narrow_groups(getattr(self, form), base)
+        return work.by_narrow_groups(narrow(getattr(self, form)), base)
 
     def folded(self, stream: torch.Generator, *, labelled: int = 0, within: int | None = None) -> Tensor | Columns:
         """The features, dense, or folded where they are too many (:mod:`gcond.linalg.random_projection`)."""

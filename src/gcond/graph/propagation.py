@@ -18,7 +18,7 @@ from torch import Tensor
 from gcond.errors import GcondError
 from gcond.graph.source_graph import SourceGraph
 from gcond.graph.stored_graph import StoredGraph
-from gcond.linalg.sparse import SparseMatrix, gcn_normalise, multiply_any_width
+from gcond.linalg.sparse import SparseMatrix, gcn_normalise
 from gcond.linalg.tall import RowFile
 from gcond.runtime.files import atomic_path, check_writable
 from gcond.runtime.memory import SAFE_SHARE, available_bytes, hand_back, held_bytes, parse_bytes
@@ -105,15 +105,14 @@ def _propagated(
 ) -> Tensor:
     """The work of :func:`propagate`, by blocks of ``width`` columns."""
     n, d = x.shape
-    operator = gcn_normalise(adjacency) if hops else adjacency
-    assert isinstance(operator, SparseMatrix)
+    operator = gcn_normalise(adjacency) if hops else None
 
     def block(start: int) -> Tensor:
         hand_back()  # what normalising or the last block has freed; its pieces may be too small for this one
         columns = _columns(x, start, min(start + width, d), adjacency.dtype).to(adjacency.device)
         for _ in range(hops):
             hand_back()
-            columns = multiply_any_width(operator.csr, columns)
+            columns = operator @ columns  # type: ignore[operator]
         hand_back()
         return columns
 

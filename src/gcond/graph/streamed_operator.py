@@ -14,7 +14,7 @@ from torch import Tensor
 from gcond.graph.inputs import Form
 from gcond.graph.sent_arrays import Pieces, SentAdjacency
 from gcond.graph.stored_arrays import StoredArrays
-from gcond.linalg.sparse import SparseMatrix, multiply
+from gcond.linalg.sparse import SparseMatrix, multiply_narrow
 from gcond.runtime.memory import hand_back
 
 BLOCK_ENTRIES = 8_000_000
@@ -179,7 +179,7 @@ class StreamedOperator:
             product.zero_()
         dense.mul_(self.right[:, None])
         for where, rows in self.blocks:
-            product[where].addcmul_(multiply(rows.csr, dense), self.left[where, None])
+            product[where].addcmul_(multiply_narrow(rows.csr, dense), self.left[where, None])
             self.hear(rows.nnz)
             hand_back()  # blocks have several sizes, and what they leave free would add up
         return product

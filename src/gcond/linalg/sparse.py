@@ -121,6 +121,11 @@ class SparseMatrix:
         return transposed
 
     @cached_property
+    def narrow(self) -> SparseMatrix:
+        """The same matrix, for products with few columns (:func:`multiply_narrow`)."""
+        return _NarrowMatrix(self)
+
+    @cached_property
     def row_index(self) -> Tensor:
         """The row of every stored entry: int64 [nnz]."""
         rows = torch.arange(self.shape[0], device=self.device)
@@ -178,6 +183,10 @@ class SparseMatrix:
         parts = (self.indptr.to(device), self.indices.to(device), self.values.to(device, dtype))
         return SparseMatrix.from_parts(*parts, self.shape, symmetric=self.symmetric)
 
+    def multiply(self, dense: Tensor) -> Tensor:
+        """``[n, m] @ [m, k] -> [n, k]`` without a gradient."""
+        return multiply(self.csr, dense)
+
     def __matmul__(self, dense: Tensor) -> Tensor:
         """``[n, m] @ [m, k] -> [n, k]``, or one such product for each of ``[R, m, k]``."""
         if not torch.is_grad_enabled():
@@ -187,6 +196,19 @@ class SparseMatrix:
 
     def __repr__(self) -> str:
         return f"SparseMatrix(shape={self.shape}, nnz={self.nnz}, dtype={self.dtype})"
+
+
+class _NarrowMatrix(SparseMatrix):
+    def __init__(self, matrix: SparseMatrix) -> None:
+        super().__init__(matrix.csr, symmetric=matrix.symmetric)
+        self._matrix = matrix
+
+    @cached_property
+    def T(self) -> SparseMatrix:  # noqa: N802
+        return self if self.symmetric else self._matrix.T.narrow
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        return multiply_narrow(self.csr, dense)
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -213,29 +235,33 @@ class _SparseProduct(torch.autograd.Function):
 
 def _product(dense: Tensor, matrix: SparseMatrix) -> Tensor:
     if dense.dim() == 2:
-        return multiply(matrix.csr, dense)
-    return torch.stack([multiply(matrix.csr, columns) for columns in dense])
-
-
-NARROW = 64
-"""Columns up to which MKL multiplies quicker than torch's own kernel, which takes about as long for an entry however
-few the columns are: a quarter of the time at 8, between two fifths and two thirds at 32."""
+        return matrix.multiply(dense)
+    return torch.stack([matrix.multiply(columns) for columns in dense])
 
 
 def multiply(csr: Tensor, dense: Tensor) -> Tensor:
     """``csr @ dense`` by the fastest kernel of the device, without a gradient."""
-    if csr.device.type == "cpu" and dense.shape[1] <= NARROW and torch.backends.mkl.is_available():
-        return csr @ dense
-    return multiply_any_width(csr, dense)
-
-
-def multiply_any_width(csr: Tensor, dense: Tensor) -> Tensor:
-    """The same product by a kernel whose numbers for a column do not depend on how many there are beside it."""
     if csr.device.type == "cpu":
         # benchmarks/propagation.py has the ratios to the other kernels.
         product: Tensor = torch.sparse.mm(csr, dense.contiguous(), "sum")
         return product
     return csr @ dense
+
+
+NARROW = 64
+"""Columns up to which MKL multiplies quicker than torch's own kernel: a quarter of the time at 8, between two fifths
+and two thirds at 32."""
+
+
+def multiply_narrow(csr: Tensor, dense: Tensor) -> Tensor:
+    """The same product of a few columns; the last bits of a column may depend on how many there are beside it.
+
+    Torch's own kernel takes about 30 ns an entry however few the columns are, but gives a column the same numbers
+    whatever stands beside it, which trainings that are done side by side rely on.
+    """
+    if csr.device.type == "cpu" and dense.shape[1] <= NARROW and torch.backends.mkl.is_available():
+        return csr @ dense
+    return multiply(csr, dense)
 
 
 @dataclass(frozen=True)
@@ -287,6 +313,11 @@ def edge_list(adjacency: Adjacency) -> tuple[Tensor, Tensor]:
         return torch.stack([source, target]), adjacency[target, source]
     present = adjacency.values != 0
     return adjacency.edge_index[:, present], adjacency.values[present]
+
+
+def narrow(matrix: Adjacency) -> Adjacency:
+    """The same, for products with few columns."""
+    return matrix.narrow if isinstance(matrix, SparseMatrix) else matrix
 
 
 def transposed(adjacency: Adjacency) -> Adjacency:

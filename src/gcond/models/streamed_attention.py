@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gcond.graph.column_work import ColumnWork, Operator
 from gcond.graph.streamed_operator import StreamedOperator
-from gcond.linalg.sparse import multiply
+from gcond.linalg.sparse import multiply_narrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Attention(ColumnWork):
             scores -= highest.repeat_interleave(counts, output_size=len(scores))
             weights = rows.with_values(scores.exp_(), symmetric=False)
             loop = (F.leaky_relu(to + own, self.slope) - highest).exp_()
-            sums = multiply(weights.csr, columns).addcmul_(columns[where], loop[:, None])
+            sums = multiply_narrow(weights.csr, columns).addcmul_(columns[where], loop[:, None])
             mixed[where] = sums / (weights.row_sums() + loop)[:, None]
             operator.hear(rows.nnz)
         return mixed

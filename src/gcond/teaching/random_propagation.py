@@ -13,7 +13,7 @@ from torch import Tensor
 from gcond.config.metric import Metric
 from gcond.graph import Inputs, LabelledView
 from gcond.linalg.adam import Adam
-from gcond.linalg.sparse import Adjacency, Identity, transposed
+from gcond.linalg.sparse import Adjacency, Identity, SparseMatrix, narrow, transposed
 from gcond.runtime.seeds import generator
 from gcond.training.metrics import measured_once
 
@@ -84,6 +84,8 @@ class RandomPropagation:
         It learns from ``start``, which is overwritten, or from :meth:`start`.
         """
         inputs, device = train.inputs, train.y.device
+        x = inputs.x.narrow if isinstance(inputs.x, SparseMatrix) else inputs.x
+        operator = narrow(inputs.gcn)
         stream = generator(seed, "random propagation", device)
         weights = self.start(inputs.num_features, classes, seed, device) if start is None else start
         adam = Adam(weights, self.lr, self.weight_decay)
@@ -91,9 +93,9 @@ class RandomPropagation:
 
         def answers(masks: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
             """Of each draw, whose nodes and hidden units are multiplied by ``masks``: [draws, N, C]."""
-            projected = inputs.x @ leaves["in"]
+            projected = x @ leaves["in"]
             side_by_side = torch.cat([projected * nodes for nodes, _ in masks], 1)  # one product for all draws
-            spread = propagated_mean(inputs.gcn, side_by_side, self.hops).split(self.hidden, 1)
+            spread = propagated_mean(operator, side_by_side, self.hops).split(self.hidden, 1)
             hidden = [F.relu(each + leaves["in bias"]) * units for each, (_, units) in zip(spread, masks, strict=True)]
             return (torch.stack(hidden) @ leaves["out"] + leaves["out bias"]).log_softmax(2)
 
