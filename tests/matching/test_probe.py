@@ -11,8 +11,10 @@ from gcond.errors import GcondError
 from gcond.graph.inputs import Inputs
 from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import Identity
-from gcond.matching.probe import Probe, probe_interval
+from gcond.matching.probe import NarrowGCN, Probe, probe_interval
 from gcond.methods.condense import condense
+from gcond.models import GCN
+from gcond.runtime.seeds import generator
 from gcond.training.fit import fit
 
 
@@ -30,6 +32,14 @@ def test_accuracy_is_that_of_training_on_the_graph(graph):
     found = fit(probe.model, small(graph), graph.view("val"), classes=3, seeds=[5, 6], recipe=probe.recipe)
     assert probe.accuracy(small(graph)) == float(found.val_accuracy.mean())
     assert probe.accuracy(small(graph)) == probe.accuracy(small(graph))
+
+
+@pytest.mark.parametrize("shape", [{}, {"features": 300, "density": 0.05, "directed": True, "weighted": True}])
+def test_its_model_is_a_gcn(shape, make_graph):
+    inputs = make_graph(**shape).view("val").inputs
+    narrow, plain = NarrowGCN(), GCN(hidden=64)
+    weights = narrow.init(inputs.num_features, 3, generator(0, "weights"))
+    torch.testing.assert_close(narrow.logits(weights, inputs), plain.logits(weights, inputs))
 
 
 def test_better_graphs_probe_better(make_graph):

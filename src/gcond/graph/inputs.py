@@ -220,6 +220,13 @@ class Chain:
     operators: tuple[Tensor | SparseMatrix, ...]
     x: SparseMatrix
 
+    @property
+    def narrow(self) -> Chain:
+        """The same, for products with few columns."""
+        return Chain(
+            tuple(each.narrow if isinstance(each, SparseMatrix) else each for each in self.operators), self.x.narrow
+        )
+
     def __matmul__(self, weight: Tensor) -> Tensor:
         product = self.x @ weight
         for operator in self.operators:

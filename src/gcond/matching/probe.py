@@ -13,9 +13,11 @@ from torch import Tensor
 from gcond.config.metric import Metric
 from gcond.errors import DivergedError, GcondError
 from gcond.graph import Inputs, LabelledView
-from gcond.linalg.sparse import Identity
+from gcond.graph.inputs import Chain
+from gcond.linalg.sparse import Identity, SparseMatrix, narrow
 from gcond.matching.cost_estimate import BACKWARD, OVERHEAD, step_work
 from gcond.models import GCN, MLP, Model
+from gcond.models.model import Dropout, Parameters
 from gcond.runtime.seeds import generator
 from gcond.runtime.threads import SPARSE
 from gcond.training import Recipe, fit
@@ -44,6 +46,18 @@ class Probed:
     """Validation accuracy, a fraction; or the metric that the method chooses by."""
 
 
+@dataclass(frozen=True)
+class NarrowGCN(GCN):
+    """A GCN with few hidden units, by the products for few columns; it is never trained side by side with others."""
+
+    hidden: int = 64
+
+    def logits(self, parameters: Parameters, inputs: Inputs, dropout: Dropout | None = None) -> Tensor:
+        features = inputs.features("gcn")
+        first = features.narrow if isinstance(features, Chain | SparseMatrix) else features
+        return self.stack(parameters, first, dropout, narrow(inputs.gcn))
+
+
 @dataclass(frozen=True, eq=False)
 class Probe:
     """A narrow network, trained briefly on the condensed graph and scored on validation nodes, at its best epoch.
@@ -63,7 +77,7 @@ class Probe:
     """Whether it looks at propagated rows; ``None`` where looking at the graph costs over :data:`MOST_LOOKING`."""
     importance: Tensor | None = None
     """float32 [C]: what a validation node counts by its class; ``None`` where all count the same."""
-    model: ClassVar[Model] = GCN(layers=2, hidden=64)
+    model: ClassVar[Model] = NarrowGCN(layers=2)
     recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.03, patience=0, validate_every=5)
     runs: ClassVar[int] = 2
     hops: ClassVar[int] = 2
