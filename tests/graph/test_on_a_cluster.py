@@ -202,6 +202,6 @@ def test_an_object_store_that_is_too_small_is_refused_in_a_sentence(cluster, mak
     graph = packed(make_graph(), tmp_path)
     large = dataclasses.replace(graph.arrays, indices=np.zeros(25_000_000, np.int32))
     with open_engine("ray", address=cluster.address) as engine:
-        assert [store.jobs for store in engine.object_stores()] == [6, 1, 1]  # results of all come to the first
+        assert sorted(store.jobs for store in engine.object_stores()) == [1, 1, 6]  # results of all come to one
         with pytest.raises(gcond.GcondError, match=r"takes 1\d\d MB .*, and one has 84 MB: start Ray there"):
             sent_store.SentStore(engine, large).width(graph.num_features)

@@ -122,6 +122,7 @@ class RayEngine(Engine):
             else:
                 assert self.workers is not None
                 self._ray.init(
+                    address="local",  # without it Ray would join whatever cluster runs on this machine
                     num_cpus=self.workers * self.threads,
                     include_dashboard=False,
                     logging_level=logging.ERROR,
