@@ -74,18 +74,6 @@ def test_songs_come_and_go(songs, gcond, workspace):
     assert CondensedGraph.load("c.safetensors").sha256 == updated.sha256
 
 
-@pytest.mark.parametrize(
-    ("teacher", "songs_now", "said"), [("auto", 90, True), ("auto", 66, False), ("ridge", 90, False)]
-)
-def test_a_source_that_has_outgrown_its_teacher_is_spoken_of(songs, gcond, teacher, songs_now, said):
-    argv = ("condense", songs, "--nodes", 6, "--method", "clusters", "-o", "small.safetensors", "--force")
-    assert gcond(*argv, "--set", f"teacher={teacher}").code == 0
-    write_tables(songs, range(songs_now))
-    told = gcond("update", "small.safetensors", "--on", songs)
-    assert told.code == 0
-    assert ("1.5 times the nodes" in " ".join(told.err.split())) == said
-
-
 def small_transform(small):
     from gcond.graph.features import FeatureTransform
 

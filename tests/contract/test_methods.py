@@ -24,8 +24,6 @@ from gcond.training.recipe import Recipe
 
 # Settings that make a run short, for whichever of them a method has; probe_every=0 turns validation off.
 QUICK = {"epochs": 4, "hidden": 8, "outer": 2, "inner": 1, "probe_every": 0, "structure_hidden": 16, "delta": 0.0}
-# The closed-form teacher, for methods that have one by default: the network learns for a second or two each time.
-QUICK_TEACHER = "ridge"
 NODES = 13
 
 pytestmark = pytest.mark.parametrize("name", sorted(methods.available()))
@@ -33,8 +31,7 @@ pytestmark = pytest.mark.parametrize("name", sorted(methods.available()))
 
 def quick(name, **changes):
     fields = {field.name for field in dataclasses.fields(methods.find(name))}
-    taught = {"teacher": QUICK_TEACHER} if getattr(methods.find(name), "teacher", "") == "auto" else {}
-    return {key: value for key, value in (QUICK | taught | changes).items() if key in fields}
+    return {key: value for key, value in (QUICK | changes).items() if key in fields}
 
 
 def run(graph, name, seed=0, nodes=NODES, callbacks=(), **changes):

@@ -121,7 +121,7 @@ def test_edges_are_those_between_clusters(kind, setting, make_graph):
     assert torch.equal(found, found.T) != graph.directed
 
 
-@pytest.mark.parametrize("teacher", ["ridge", "auto"])
+@pytest.mark.parametrize("teacher", ["ridge", "network"])
 def test_poisoned_test_labels_change_nothing(teacher, setting, make_graph):
     graph = make_graph(setting)
     y = graph.y.clone()
@@ -187,41 +187,35 @@ def test_a_rare_class_keeps_the_label_of_its_node(make_graph):
     assert float(small.y[-1, 2]) > 0.5
 
 
-def test_the_teacher_is_the_same_for_every_budget_and_is_noted(make_graph):
+def test_what_is_chosen_is_the_same_for_every_budget_and_is_noted(make_graph):
     graph = make_graph(features=3)
-    auto = {"teacher": "auto", "weight": "auto"}
-    noted = [made(graph, nodes=nodes, **auto).provenance.choices for nodes in (3, 9, 30)]
+    noted = [made(graph, nodes=nodes, weight="auto").provenance.choices for nodes in (3, 9, 30)]
     assert noted[0] == noted[1] == noted[2]
-    tried = noted[0]["tried"]
-    assert set(tried) - {"weight=labelled"} == {"teacher=ridge", "teacher=network", "spread=nodes"}
-    # The simpler one stays unless the other is clearly better.
-    assert tried[f"teacher={noted[0]['teacher']}"] >= tried["teacher=ridge"]
+    assert "spread=nodes" in noted[0]["tried"]
 
 
 def test_what_is_tried_is_taken_only_where_it_is_clearly_better(make_graph, monkeypatch):
     graph = make_graph(features=3)
-    good = {"means": 0.5}
+    good = {"means": 0.8}
 
     def given(self, task, taught, smooth):
-        return max(good.get(value, 0) for value in (taught.choices["teacher"], self.weight, self.spread))
+        return max(good.get(value, 0) for value in (self.weight, self.spread))
 
     def chosen():
-        choices = made(graph, teacher="auto", weight="auto").provenance.choices
-        return tuple(choices[setting] for setting in ("teacher", "weight", "spread"))
+        choices = made(graph, weight="auto").provenance.choices
+        return tuple(choices[setting] for setting in ("weight", "spread"))
 
     monkeypatch.setattr(Clusters, "reached", given)
     monkeypatch.setattr(Clusters, "known", lambda self, task, taught: 0.85)
-    assert chosen() == ("ridge", "alike", "means")
-    good["network"] = 0.8
-    assert chosen() == ("network", "alike", "means")
+    assert chosen() == ("alike", "means")
     good["labelled"] = 0.9
-    assert chosen() == ("network", "labelled", "means")
+    assert chosen() == ("labelled", "means")
     good["nodes"] = 0.901
-    assert chosen() == ("network", "labelled", "means")
+    assert chosen() == ("labelled", "means")
     good["nodes"] = 1.0
-    assert chosen() == ("network", "labelled", "nodes")
-    good["network"] = 0.86  # as much as the teacher knows, so there is nothing to win by known labels
-    assert chosen() == ("network", "alike", "nodes")
+    assert chosen() == ("labelled", "nodes")
+    good["means"] = 0.86  # as much as the teacher knows, so there is nothing to win by known labels
+    assert chosen() == ("alike", "nodes")
 
 
 @pytest.mark.parametrize("folded", [False, True])
@@ -274,17 +268,6 @@ def test_features_are_spread_once_whatever_is_tried(make_graph, monkeypatch):
     monkeypatch.setattr(clusters.SpreadFeatures, "of", counted)
     made(make_graph(), teacher="auto")
     assert len(calls) == 1
-
-
-def test_a_teacher_that_knows_clearly_less_is_not_tried(make_graph, monkeypatch):
-    knows, reaches = {"ridge": 0.8, "network": 0.1}, {"ridge": 0.1, "network": 0.9}
-    monkeypatch.setattr(Clusters, "known", lambda self, task, taught: knows[taught.choices["teacher"]])
-    monkeypatch.setattr(Clusters, "reached", lambda self, task, taught, smooth: reaches[taught.choices["teacher"]])
-    choices = made(make_graph(), teacher="auto").provenance.choices
-    assert choices["teacher"] == "ridge"
-    assert "teacher=network" not in choices["tried"]
-    knows["network"] = 0.79
-    assert made(make_graph(), teacher="auto").provenance.choices["teacher"] == "network"
 
 
 def test_without_validation_nodes_the_simplest_teacher_is_taken(make_graph):

@@ -23,8 +23,7 @@ SHOWN = 60
 
 def quick(name):
     fields = {field.name for field in dataclasses.fields(methods.find(name))}
-    taught = {"teacher": "ridge"} if getattr(methods.find(name), "teacher", "") == "auto" else {}
-    return {key: value for key, value in (QUICK | taught).items() if key in fields}
+    return {key: value for key, value in QUICK.items() if key in fields}
 
 
 def part(graph, nodes, *, ids=None, classes=None, names=(), **changes):
@@ -275,9 +274,6 @@ def test_files_without_digests_are_updated_by_rows(make_graph, tmp_path):
 
 def test_the_network_goes_on_from_what_is_remembered(make_graph):
     graph = make_graph()
-    small = condense(part(graph, torch.arange(SHOWN)), method="clusters", nodes=NODES)
-    updated = update(small, on=part(graph, torch.arange(graph.num_nodes)))
-    assert updated.provenance.choices["teacher"] in {"ridge", "network", "both"}
     for teacher in ("network", "both", "ensemble"):
         small = condense(part(graph, torch.arange(SHOWN)), method="clusters", nodes=NODES, teacher=teacher)
         told = update(small, on=part(graph, torch.arange(graph.num_nodes))).provenance.choices["teacher"]

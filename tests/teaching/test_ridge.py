@@ -13,7 +13,7 @@ from gcond.linalg import random_projection
 from gcond.linalg.sparse import dense, gcn_normalise
 from gcond.teaching import ridge_rows
 from gcond.teaching.ridge import HOPS, OWN_SHARES, STEPS, ridge_scores
-from gcond.teaching.ridge_rows import PENALTIES
+from gcond.teaching.ridge_rows import PENALTIES, RidgeRows
 
 CLASSES = 3
 
@@ -45,6 +45,12 @@ def taught(graph, seed=0):
     return ridge_scores(graph.view("train"), graph.view("val"), CLASSES, seed)
 
 
+@pytest.fixture
+def plain_kernel(monkeypatch):
+    """No power of the kernel but the first."""
+    monkeypatch.setattr(RidgeRows, "powers", lambda self, rows: iter(()))
+
+
 def accuracy(scores, val):
     return float((scores[val.nodes].argmax(1) == val.y).double().mean())
 
@@ -57,6 +63,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.usefixtures("plain_kernel")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_scores_are_those_of_scikit_learn_smoothed_by_a_loop(shape, make_graph):
     graph = make_graph(**shape)
@@ -66,6 +73,7 @@ def test_scores_are_those_of_scikit_learn_smoothed_by_a_loop(shape, make_graph):
     assert torch.allclose(found.scores.double(), expected, atol=2e-5)
 
 
+@pytest.mark.usefixtures("plain_kernel")
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_chosen_has_the_best_validation_accuracy(seed, make_graph):
     graph = make_graph(seed=seed, features=4)
@@ -140,3 +148,29 @@ def test_penalties_that_change_nothing_are_not_tried():
     few, target = many[:12], torch.randn(20_000, CLASSES, generator=stream)
     assert [penalty for penalty, _ in ridge_rows.regressions(many, target)] == [PENALTIES[0]]
     assert len(list(ridge_rows.regressions(few, target[:12]))) == len(PENALTIES)
+
+
+def few_labels(seed):
+    """Classes with a topic of their own each, words of which are drawn, and two labelled nodes of each."""
+    stream = torch.Generator().manual_seed(seed)
+    y = torch.arange(CLASSES).repeat_interleave(100)
+    n, words = len(y), 300
+    topics = torch.rand(CLASSES, words, generator=stream).pow(6)
+    x = (torch.rand(n, words, generator=stream) < 0.01 + 0.25 * topics[y]).float()
+    place = torch.arange(n) % 100
+    masks = {"train_mask": place < 2, "val_mask": (place >= 2) & (place < 32), "test_mask": place >= 32}
+    edges = torch.randint(n, (2, 40), generator=stream)
+    return gcond.load(Data(x=x, y=y, edge_index=edges, **masks))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_where_few_are_labelled_unlabelled_nodes_have_a_say(monkeypatch):
+    graphs = [few_labels(seed) for seed in range(4)]
+    found = [taught(graph) for graph in graphs]
+    right = [accuracy(one.scores, graph.view("test")) for one, graph in zip(found, graphs, strict=True)]
+    assert max(one.power for one in found) > 1
+    assert all(one.choices.get("power", 1) == one.power for one in found)
+    monkeypatch.setattr(RidgeRows, "powers", lambda self, rows: iter(()))
+    alone = [accuracy(taught(graph).scores, graph.view("test")) for graph in graphs]
+    assert sum(right) > sum(alone) + 0.1
+    assert "power" not in taught(graphs[0]).choices

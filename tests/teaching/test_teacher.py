@@ -5,8 +5,11 @@ import dataclasses
 import pytest
 import torch
 
+from gcond.config import settings
+from gcond.errors import GcondError
 from gcond.graph.labelled_view import LabelledView
-from gcond.teaching import candidates, teach, teacher
+from gcond.methods.clusters import Clusters
+from gcond.teaching import teach, teacher
 
 CLASSES = 3
 NAMES = ("ridge", "network", "both", "ensemble")
@@ -63,7 +66,7 @@ def test_validation_accuracy_is_what_it_says(make_graph):
     assert found.choices["val_accuracy"] == float((found.classes[val.nodes] == val.y).double().mean()) < 1
 
 
-@pytest.mark.parametrize("name", [*NAMES, "auto"])
+@pytest.mark.parametrize("name", NAMES)
 def test_where_all_are_labelled_these_are_the_labels(name, make_graph):
     graph = make_graph("inductive")
     found, train = taught(graph, name), graph.view("train")
@@ -107,19 +110,7 @@ def test_an_ensemble_has_its_members(make_graph, monkeypatch):
     assert {hops for hops, _ in reaches} == {4, 8}
 
 
-def test_auto_asks_the_network_where_it_is_cheap_and_someone_is_unlabelled(make_graph, monkeypatch):
-    graph, inductive = make_graph(), make_graph("inductive")
-    train, val = graph.view("train"), graph.view("val")
-    nobody = dataclasses.replace(val, nodes=val.nodes[:0], y=val.y[:0])
-    assert candidates("auto", train, val) == ["ridge", "network"]
-    assert candidates("auto", train, nobody) == ["ridge"]
-    assert candidates("auto", inductive.view("train"), inductive.view("val")) == ["ridge"]
-    for name in NAMES:
-        assert candidates(name, train, val) == [name]
-    monkeypatch.setattr(teacher, "AFFORDABLE", 1.0)
-    assert candidates("auto", train, val) == ["ridge"]
-
-
-def test_auto_itself_teaches_nothing(make_graph):
-    with pytest.raises(ValueError, match="candidates"):
-        taught(make_graph(), "auto")
+def test_files_from_when_there_was_a_choice_mean_the_ridge():
+    assert settings.build(Clusters, {"teacher": "auto"}, "method 'clusters'") == Clusters()
+    with pytest.raises(GcondError, match="teacher='oracle'"):
+        settings.build(Clusters, {"teacher": "oracle"}, "method 'clusters'")

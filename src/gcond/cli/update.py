@@ -12,10 +12,6 @@ from gcond.cli.common_options import DEFAULTS, Common, check_new_file, flag, say
 if TYPE_CHECKING:
     from gcond.condensed.provenance import Changes
 
-OUTGROWN = 1.3
-"""A source that has so many times the nodes that it had may deserve another teacher, and an update does not ask: on
-Cora condensing anew was up to nine points better then (docs/update.md)."""
-
 
 def command(
     condensed: Annotated[Path, Parameter(help="A file that `gcond condense` wrote.")],
@@ -88,12 +84,6 @@ def command(
         voice.warn(
             f"{lost:,} nodes that were trained on are not any more, because the split was drawn anew: give the graph a "
             "split of its own, and nodes stay where they are"
-        )
-    times = last["changes"]["nodes"] / max(1, last["changes"]["nodes_before"])
-    if times >= OUTGROWN and provenance.settings.get("teacher") == "auto":
-        voice.note(
-            f"the source has {times:.1f} times the nodes that it had, and may deserve another teacher, which an update "
-            "does not ask: `gcond condense` anew may be more accurate"
         )
     about |= {"time": f"{seconds(last['cost']['wall_seconds'])}, {seconds(provenance.cost['wall_seconds'])} in all"}
     voice.result(payload, facts(about | {"next": spelled("evaluate", out, "--on", on)}).rich())

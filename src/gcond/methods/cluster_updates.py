@@ -90,7 +90,6 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
 
 def taught_again(name: TeacherName, task: Task, small: CondensedGraph, classes: Tensor, metric: Metric) -> Taught:
     """Labels for all nodes of ``task`` by the teacher ``name``, who remembers ``small``; its ``classes`` are so now."""
-    said = small.provenance.choices if small.provenance is not None else {}
     return teach_again(
         name,
         task.train,
@@ -98,7 +97,6 @@ def taught_again(name: TeacherName, task: Task, small: CondensedGraph, classes: 
         task.num_classes,
         task.seed,
         memory=(small.x, labels_now(small, classes, task.num_classes)),
-        reached=said.get("val_accuracy") if said.get("teacher") in {"network", "both"} else None,
         metric=metric,
     )
 

@@ -24,14 +24,14 @@ from gcond.methods.cluster_edges import edges_between, no_edges
 from gcond.methods.label_mass import evened, group_quota, label_mass, node_weights
 from gcond.methods.method import Method
 from gcond.runtime.seeds import generator
-from gcond.teaching import Taught, TeacherName, candidates, teach
+from gcond.teaching import Taught, TeacherName, teach
 from gcond.training.metrics import measured_once, standard_error
 
 MATCHED = 100_000
 """Nodes of a graph on disk that are matched, at most: gradients of means over more of them differ by less than those of
 two condensed graphs."""
 TRIED_PER_CLASS = 10
-"""Groups of each class in the graphs by which a teacher is chosen, as far as it has labelled nodes."""
+"""Groups of each class in the graphs by which settings are chosen, as far as it has labelled nodes."""
 CHOICES = (("weight", "alike", "labelled"), ("spread", "means", "nodes"), ("mass", "training", "between"))
 """Settings that validation chooses one after the other, with the simpler value first."""
 
@@ -77,10 +77,9 @@ class Clusters(Method):
         "this project; Feng et al., Graph Random Neural Networks, NeurIPS 2020, for the network among its teachers"
     )
 
-    teacher: TeacherName = "auto"
+    teacher: TeacherName = "ridge"
     """Who labels the unlabelled nodes: ``ridge`` (closed form), ``network`` (random propagation with consistency),
-    ``both``, ``ensemble`` (of several, for those who have time), or ``auto``: the ridge, or the network where it costs
-    a quarter of a minute at most and validation is clearly for it."""
+    ``both``, or ``ensemble`` (of several, for those who have time)."""
     hops: Annotated[int, Field(ge=0)] = 2
     """Propagations in the features, k: as far as the usual two-layer models look. With ``structure=edges`` 1 is better,
     since training propagates again."""
@@ -118,46 +117,34 @@ class Clusters(Method):
         return labelled_by(task, taught)
 
     def settle(self, task: Task, smooth: SpreadFeatures) -> tuple[Clusters, Taught]:
-        """This method with every choice made, and the labels of its teacher: those whose clusters teach a network best.
+        """This method with every choice made, so that clusters teach a network best, and the labels of its teacher.
 
         They are tried at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
         graph have the same. The simpler one stays where the other is not better by half a standard error of the
-        validation accuracy, and where there are no validation nodes; a teacher that itself knows clearly less of them
-        is not tried. That labelled nodes count for more is only tried
+        validation accuracy, and where there are no validation nodes. That labelled nodes count for more is only tried
         where clusters teach less than the teacher knows: elsewhere its labels are as good as known ones.
         """
-        names = candidates(self.teacher, task.train, task.val)
         settled = self
         for setting, simple, _ in CHOICES:
             if getattr(self, setting) == "auto":
                 settled = settled.chosen(setting, simple)
-        taught = {
-            name: teach(name, task.train, task.val, task.num_classes, task.seed, metric=self.metric) for name in names
-        }
-        chosen, tried = names[0], dict[str, float]()
-        task = replace(task, importance=_mean_importance(list(taught.values())))
-        scored = self.probe(task).scored
-        for name in names if len(names) > 1 else ():
-            if self.knows_less(task, taught[name], taught[chosen]):
-                continue
-            tried[f"teacher={name}"] = reached = settled.reached(task, taught[name], smooth)
-            if reached > (leading := tried[f"teacher={chosen}"]) + self.margin(leading, task, scored):
-                chosen = name
-        best = tried.get(f"teacher={chosen}")
+        taught = teach(self.teacher, task.train, task.val, task.num_classes, task.seed, metric=self.metric)
+        task = replace(task, importance=taught.importance)
+        scored, tried, best = self.probe(task).scored, dict[str, float](), None
         for setting, simple, other in CHOICES if len(task.val.nodes) else ():
             if getattr(self, setting) != "auto":
                 continue
             if best is None:
-                tried[f"{setting}={simple}"] = best = settled.reached(task, taught[chosen], smooth)
-            if not self.is_open(setting, task, taught[chosen], best):
+                tried[f"{setting}={simple}"] = best = settled.reached(task, taught, smooth)
+            if not self.is_open(setting, task, taught, best):
                 continue
             changed = settled.chosen(setting, other)
-            tried[f"{setting}={other}"] = reached = changed.reached(task, taught[chosen], smooth)
+            tried[f"{setting}={other}"] = reached = changed.reached(task, taught, smooth)
             if reached > best + self.margin(best, task, scored):
                 settled, best = changed, reached
         made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
-        task.notes.choices |= taught[chosen].choices | made | {"tried": tried}
-        return settled, taught[chosen]
+        task.notes.choices |= taught.choices | made | {"tried": tried}
+        return settled, taught
 
     def is_open(self, setting: str, task: Task, taught: Taught, reached: float) -> bool:
         """Whether one of :data:`CHOICES` is worth a try where the simpler value has ``reached`` so much.
@@ -206,15 +193,6 @@ class Clusters(Method):
     def known(self, task: Task, taught: Taught) -> float:
         """What the teacher itself knows of the validation nodes, by the same measure."""
         return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric, task.importance)
-
-    def knows_less(self, task: Task, taught: Taught, other: Taught) -> bool:
-        """Whether a teacher is clearly worse on the validation nodes than the ``other``, by two standard errors.
-
-        Its labels are then not worth a try: what a network learns from a few of its clusters may look better by chance.
-        """
-        leading = self.known(task, other)
-        margin = 2 * standard_error(leading, task.val.y, task.num_classes, self.metric, task.importance)
-        return self.known(task, taught) < leading - margin
 
     def margin(self, reached: float, task: Task, scored: int) -> float:
         """Half a standard error of what was ``reached`` on so many of the validation nodes."""
@@ -269,12 +247,6 @@ def labelled_by(task: Task, taught: Taught) -> Task:
         nodes = torch.cat([nodes, *of_absent]).unique()
     labelled = LabelledView(inputs, nodes, classes[nodes], task.train.source_index)
     return replace(task, taught=labelled, importance=taught.importance)
-
-
-def _mean_importance(taught: Sequence[Taught]) -> Tensor | None:
-    """Of several teachers, so that all are judged alike."""
-    known = [each.importance for each in taught if each.importance is not None]
-    return torch.stack(known).mean(0) if known else None
 
 
 def _certain(labels: Tensor) -> Tensor:

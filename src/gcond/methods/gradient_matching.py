@@ -82,7 +82,7 @@ class GradientMatching(Method):
     """Between two gradients; the paper's is ``column-cosine``."""
     class_weights: bool = True
     """Weigh class c by its share of nodes, n_c / max n (released)."""
-    teacher: TeacherName | Literal["none"] = "auto"
+    teacher: TeacherName | Literal["none"] = "ridge"
     """Who labels the source's unlabelled nodes (:mod:`gcond.teaching`), so that all nodes are matched; ``none`` matches
     the labelled ones alone, as the paper does."""
     init: Init | Literal["auto"] = "clusters"

@@ -5,6 +5,6 @@ What is exported here is for users; the rest of the modules is internal.
 
 from __future__ import annotations
 
-from gcond.teaching.teacher import Taught, TeacherName, candidates, teach
+from gcond.teaching.teacher import Taught, TeacherName, teach
 
-__all__ = ["Taught", "TeacherName", "candidates", "teach"]
+__all__ = ["Taught", "TeacherName", "teach"]

@@ -12,19 +12,17 @@ from torch import Tensor
 from gcond.config.metric import Metric
 from gcond.graph import LabelledView
 from gcond.linalg.adam import Adam
-from gcond.linalg.tall import Tall, row_blocks
+from gcond.linalg.tall import Tall
 from gcond.runtime.seeds import generator
 from gcond.teaching.calibration import sharpen
 from gcond.teaching.random_propagation import RandomPropagation, dropped
 from gcond.teaching.ridge import ridge_scores
 from gcond.teaching.stored_network import in_memory
-from gcond.teaching.teacher import Taught, TeacherName, calibrated, candidates, teach
+from gcond.teaching.teacher import Taught, TeacherName, calibrated, teach
 
 REMEMBERING_EPOCHS = 60
 REMEMBERING_RATE = 0.03
 """Of the network on what is remembered, a few dozen rows: all of it takes about as long as ten epochs on Cora."""
-CLEARLY = 2.0
-"""Standard errors by which the ridge must fall short of an earlier network for a network to be asked again."""
 EPOCHS = 40
 RATE = 0.02
 """Of the network on the graph itself, from there."""
@@ -39,45 +37,30 @@ def teach_again(
     seed: int,
     *,
     memory: tuple[Tensor, Tensor],
-    reached: float | None = None,
     metric: Metric = "accuracy",
 ) -> Taught:
-    """Labels for all nodes of ``train.inputs``, as :func:`gcond.teaching.teach` gives them, in a tenth of the time.
+    """Labels for all nodes of ``train.inputs``, as :func:`gcond.teaching.teach` gives them, in less time.
 
     ``memory`` is what an earlier teacher said, rows of spread features [n, d] and their soft labels [n, C]: a condensed
     graph. The ridge has a closed form and is fitted anew on all labels that there are now. A network first learns the
-    memory, which takes a moment, and then goes on from there on the graph for :data:`EPOCHS` epochs.
-
-    ``auto`` is the ridge alone, unless the earlier teacher was a network whose validation accuracy ``reached`` more
-    than the ridge has now, by :data:`CLEARLY` standard errors. Then both speak together: a network that learned for a
-    short time is no match for one that had long.
+    memory, which takes a moment, and then goes on from there on the graph for :data:`EPOCHS` epochs. There is one of
+    them in an ensemble, too.
     """
-    if len(train.nodes) == train.inputs.num_nodes:
+    if name == "ridge" or len(train.nodes) == train.inputs.num_nodes:
         return teach("ridge", train, val, classes, seed, metric=metric)
     voices: list[Tall] = []
     facts: dict[str, Any] = {}
+    train, val = in_memory(train, val, classes, beside_ridge=name != "network")
     if name != "network":
         ridge = ridge_scores(train, val, classes, seed, metric)
-        facts = {"penalty": ridge.penalty, "own_share": ridge.own_share}
+        facts = ridge.choices
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
-    if name in {"auto", "ridge"}:
-        alone = calibrated("ridge", voices, train, val, seed, found=facts, metric=metric)
-        short = name == "auto" and reached is not None and _falls_short(alone, val, reached)
-        if not short or candidates("auto", train, val) == ["ridge"]:
-            return alone
-    train, val = in_memory(train, val, classes)
-    voices = [torch.cat([rows for _, rows in row_blocks(voice)]) for voice in voices]  # the ridge's may be in a file
     network = replace(RandomPropagation(), epochs=EPOCHS, lr=RATE)
     start = _remembered(network, train, classes, seed, memory)
     found = network.log_probabilities(train, val, classes, seed, metric, start=start)
     voices.append(sharpen(found, val, seed).of(found))
     told: TeacherName = "network" if name == "network" else "both"
     return calibrated(told, voices, train, val, seed, found=facts, metric=metric)
-
-
-def _falls_short(taught: Taught, val: LabelledView, reached: float) -> bool:
-    own = float(taught.choices.get("val_accuracy", reached))
-    return own < reached - CLEARLY * (reached * (1 - reached) / max(1, len(val.nodes))) ** 0.5
 
 
 def _remembered(

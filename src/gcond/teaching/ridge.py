@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -41,6 +42,24 @@ class RidgeScores:
     own_share: float
     near: bool
     """Whether features are those of :data:`NEAR` hops and not the mean over :data:`HOPS`."""
+    power: int
+    """Of the kernel, where validation is for a higher one than the first (:meth:`RidgeRows.powers`)."""
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What validation chose, for the record; what it left as usual is not said."""
+        near = {"near": True} if self.near else {}
+        power = {"power": self.power} if self.power > 1 else {}
+        return {"penalty": self.penalty, "own_share": self.own_share} | near | power
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A penalty and an own share, and the validation accuracy that they reach."""
+
+    penalty: float
+    own_share: float
+    reached: float
 
 
 @torch.no_grad()
@@ -55,7 +74,8 @@ def ridge_scores(
 
     with rows of :math:`\bar H` of unit length, so that the scale of the features does not matter; where validation is
     clearly for it, :math:`Â^2 X` takes its place. λ and a are those with the highest validation accuracy, or
-    ``metric``. :mod:`gcond.teaching.ridge_rows` says what of it is estimated on larger graphs.
+    ``metric``, and so is the power of the kernel :math:`\bar H \bar H^⊤`, by which unlabelled nodes have a say if few
+    are labelled (:meth:`RidgeRows.powers`). :mod:`gcond.teaching.unit_rows` says what is estimated on larger graphs.
     """
     inputs = train.inputs
     nodes, y = _some(train, seed)
@@ -68,17 +88,24 @@ def ridge_scores(
         return max(measured_once(each.argmax(1), val.y, classes, metric) for each in scores)
 
     ridge = RidgeRows(inputs, nodes, target - shares, seed)
-    rows, weights = ridge.of(SumOfHops(HOPS))
-    near = False
+    unit = ridge.of(SumOfHops(HOPS))
+    (rows, weights), near = ridge.fitted(unit), False
     if len(val.nodes):
         others, far = ridge.of(Hops(NEAR)), reached(rows, weights)
-        near = reached(*others) > far + 2 * standard_error(far, val.y, classes, metric)
-        rows, weights = others if near else (rows, weights)
-    penalty, own = _chosen(inputs, rows, weights, shares, val, metric=metric)
-    weight = weights[penalty]
+        fitted = ridge.fitted(others)
+        if near := reached(*fitted) > far + 2 * standard_error(far, val.y, classes, metric):
+            unit, (rows, weights) = others, fitted
+    chosen, power = _chosen(inputs, rows, weights, shares, val, metric=metric), 1
+    for higher, fitted in ridge.powers(unit) if len(val.nodes) else ():
+        tried = _chosen(inputs, *fitted, shares, val, metric=metric)
+        if tried.reached <= chosen.reached:
+            break
+        (rows, weights), chosen, power = fitted, tried, higher
+    weight = weights[chosen.penalty]
     scores = inputs.by_columns(map_rows(rows, classes, lambda block, _: block @ weight))
-    smooth = inputs.spread(scores, Smoothing(own, STEPS))
-    return RidgeScores(map_rows(smooth, classes, lambda block, _: block + shares), penalty, own, near)
+    smooth = inputs.spread(scores, Smoothing(chosen.own_share, STEPS))
+    found = map_rows(smooth, classes, lambda block, _: block + shares)
+    return RidgeScores(found, chosen.penalty, chosen.own_share, near, power)
 
 
 def _some(train: LabelledView, seed: int) -> tuple[Tensor, Tensor]:
@@ -97,14 +124,14 @@ def _chosen(
     val: LabelledView,
     *,
     metric: Metric,
-) -> tuple[float, float]:
+) -> Choice:
     """The penalty and the own share that are best on validation nodes by ``metric``; of equally good ones the first.
 
     The penalty goes first, at the first share. Smoothing is linear in scores, and so in features: whichever have fewer
     columns go through the hops once, and only validation rows of them are kept.
     """
     if len(val.nodes) == 0:
-        return PENALTIES[0], OWN_SHARES[0]
+        return Choice(PENALTIES[0], OWN_SHARES[0], 0.0)
     penalties = list(weights)
     columns = torch.cat(list(weights.values()), dim=1)
     narrow = columns.shape[1] <= rows.shape[1]
@@ -120,4 +147,4 @@ def _chosen(
 
     penalty = max(range(len(penalties)), key=lambda place: reached(0, place))
     share = max(range(len(OWN_SHARES)), key=lambda place: reached(place, penalty))
-    return penalties[penalty], OWN_SHARES[share]
+    return Choice(penalties[penalty], OWN_SHARES[share], reached(share, penalty))

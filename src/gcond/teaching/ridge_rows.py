@@ -8,29 +8,28 @@ from functools import cached_property
 from typing import TypeAlias
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from gcond.graph import Inputs
 from gcond.graph.column_work import ColumnWork
-from gcond.graph.some_rows import some_rows
 from gcond.linalg.sparse import Identity
 from gcond.linalg.tall import Columns, unit_rows
 from gcond.runtime.seeds import generator
+from gcond.teaching.unit_rows import SKETCH, EstimatedRows, HeldRows, UnitRows, estimated_lengths, random_signs
 
 PENALTIES = (0.3, 1.0, 3.0, 0.1, 10.0)
 """λ for rows of unit length, the usual ones first, so that they win where validation cannot tell."""
+POWER_PENALTIES = (0.3, 0.1, 1.0, 0.03, 0.01)
+"""The same for powers of the kernel, by which all nodes are more alike."""
 SAME = 0.01
 """Relative change of the weights below which a penalty is taken for the same as another: where labelled rows are many,
 most are, and scores of each would go through the graph for nothing."""
-SKETCH = 128
-"""Columns by which lengths of rows are estimated: off by about 1/√256, 6 %, which moves how sure a score is and hardly
-ever which one is highest."""
 CHEAP = 3e7
 """Multiply-adds that all features may take through the hops: a tenth of a second, for which nothing is estimated."""
-
 MOST_HELD = 16_000_000
 """Numbers in the columns of the labelled side: 64 MB, of which a product holds two or three."""
+HIGHEST_POWER = 3
+"""Of the kernel: from the fourth on, answers follow the largest classes."""
 
 Fitted: TypeAlias = tuple[Tensor | Columns, dict[float, Tensor]]
 """Rows [N, w], and the weights [w, C] of each penalty: scores are their product, and the shares of the classes."""
@@ -47,33 +46,50 @@ class RidgeRows:
     """float32 [L, C]."""
     seed: int
 
-    def of(self, work: ColumnWork) -> Fitted:
+    def of(self, work: ColumnWork) -> UnitRows:
         """From whichever side is cheaper, that of the features or that of the labelled nodes."""
         return self.from_labelled(work) if self._by_labelled(work) else self.from_features(work)
 
-    def from_features(self, work: ColumnWork) -> Fitted:
+    def from_features(self, work: ColumnWork) -> HeldRows:
         """All features go through the hops, or what they are folded into."""
-        rows = unit_rows(self.inputs.by_columns(self.inputs.spread(self._features, work)))
-        return rows, dict(regressions(rows[self.nodes], self.target))
+        return HeldRows(unit_rows(self.inputs.by_columns(self.inputs.spread(self._features, work))), self.nodes)
 
-    def from_labelled(self, work: ColumnWork) -> Fitted:
-        r"""No feature goes through the hops: what ``work`` makes is linear, :math:`\bar H = S X`.
+    def from_labelled(self, work: ColumnWork) -> EstimatedRows:
+        """No feature goes through the hops, only as many columns as there are labelled nodes, classes and penalties."""
+        return EstimatedRows(self.inputs, self.nodes, work, self.seed)
 
-        The labelled rows :math:`\bar H_L = (S^⊤ E_L)^⊤ X` take as many columns as there are labelled nodes, the scores
-        :math:`S (X W)` as many as there are classes and penalties. What is not linear, the lengths of all other rows,
-        is estimated from :data:`SKETCH` columns of random signs.
+    def fitted(self, rows: UnitRows) -> Fitted:
+        """The regression on ``rows`` as they are."""
+        weights = dict(regressions(rows.own, self.target))
+        return (rows.rows, weights) if isinstance(rows, HeldRows) else _scored(weights, rows)
+
+    def powers(self, rows: UnitRows) -> Iterator[tuple[int, Fitted]]:
+        r"""The regression by powers of the kernel K = H Hᵀ, brought to ones on its diagonal: the second, the third.
+
+        By :math:`K^2` two nodes are alike as far as the same nodes are like both. So unlabelled nodes have a say in it,
+        which helps where few are labelled: cluster kernels by a polynomial of the spectrum (Chapelle, Weston and
+        Schölkopf, NIPS 2002). With :math:`G = H^⊤ H` it is :math:`K^p = H G^{p-1} H^⊤`, so that products with H and Hᵀ
+        are all it takes. The diagonal is exact for labelled nodes and estimated for all others.
+
+        Nothing where many nodes are labelled: a regression on as many rows as columns needs no help.
         """
-        own = some_rows(self.inputs, self.nodes, work)
-        weights = dict(regressions(F.normalize(own), self.target))
-        drawn = torch.randint(2, (self.inputs.num_features, SKETCH), generator=generator(self.seed, "lengths of rows"))
-        signs = (2.0 * drawn - 1).to(own.device)
-        found = self.inputs.spread(self.inputs.x @ torch.cat([*weights.values(), signs], dim=1), work)
-        assert isinstance(found, Tensor)
-        scores, sketch = found[:, :-SKETCH], found[:, -SKETCH:]
-        length = (sketch.norm(dim=1) / SKETCH**0.5).clamp(min=1e-12)
-        length[self.nodes] = own.norm(dim=1).clamp(min=1e-12)
-        picks = torch.eye(scores.shape[1], device=own.device).split(self.target.shape[1], dim=1)
-        return scores / length[:, None], dict(zip(weights, picks, strict=True))
+        count = len(self.nodes)
+        if count >= rows.width or (count + SKETCH) * rows.count > MOST_HELD:
+            return
+        through, device = rows.own.T, self.nodes.device
+        signs = random_signs(rows.width, self.seed, "diagonal of odd powers", device)
+        other = rows.transposed_times(random_signs(rows.count, self.seed, "diagonal of even powers", device))
+        for power in range(2, HIGHEST_POWER + 1):
+            through = rows.transposed_times(rows.times(through))
+            if power % 2:
+                signs = rows.transposed_times(rows.times(signs))
+            among = rows.own @ through
+            own = among.diagonal().clamp(min=1e-24).sqrt()
+            lengths = estimated_lengths(rows.times(signs if power % 2 else other))
+            lengths[self.nodes] = own
+            alike = among / (own[:, None] * own)
+            weights = dict(kernel_regressions(alike, through / own, self.target))
+            yield power, _scored(weights, rows, lengths)
 
     @cached_property
     def _features(self) -> Tensor | Columns:
@@ -95,15 +111,38 @@ class RidgeRows:
         )
 
 
+def _scored(weights: dict[float, Tensor], rows: UnitRows, lengths: Tensor | None = None) -> Fitted:
+    """The scores of all weights in the place of rows, and which columns belong to each penalty."""
+    scores = rows.times(torch.cat(list(weights.values()), dim=1))
+    if lengths is not None:
+        scores = scores / lengths[:, None]
+    classes = scores.shape[1] // len(weights)
+    picks = torch.eye(scores.shape[1], device=scores.device).split(classes, dim=1)
+    return scores, dict(zip(weights, picks, strict=True))
+
+
 def regressions(own: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
     """The :data:`PENALTIES` that differ, with the weights [w, C] of rows ``own`` [L, w]; one decomposition for all."""
-    dual = len(own) <= own.shape[1]
-    values, vectors = torch.linalg.eigh((own @ own.T if dual else own.T @ own).double())
-    within = vectors.T @ (target if dual else own.T @ target).double()
+    if len(own) <= own.shape[1]:
+        return _solved(own @ own.T, target, PENALTIES, own.T)
+    return _solved(own.T @ own, own.T @ target, PENALTIES)
+
+
+def kernel_regressions(alike: Tensor, through: Tensor, target: Tensor) -> Iterator[tuple[float, Tensor]]:
+    """The same by a kernel: ``alike`` [L, L] of labelled nodes, ``through`` [w, L] what leads from a row to each."""
+    return _solved(alike, target, POWER_PENALTIES, through)
+
+
+def _solved(
+    gram: Tensor, right: Tensor, penalties: tuple[float, ...], columns: Tensor | None = None
+) -> Iterator[tuple[float, Tensor]]:
+    """``columns (gram + λ I)⁻¹ right`` for each penalty λ that changes it."""
+    values, vectors = torch.linalg.eigh(gram.double())
+    within = vectors.T @ right.double()
     tried: list[Tensor] = []
-    for penalty in PENALTIES:
+    for penalty in penalties:
         solved = (vectors @ (within / (values + penalty)[:, None])).float()
-        weights = own.T @ solved if dual else solved
+        weights = solved if columns is None else columns @ solved
         if all((weights - other).norm() > SAME * other.norm() for other in tried):
             tried.append(weights)
             yield penalty, weights

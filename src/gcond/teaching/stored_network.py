@@ -12,32 +12,24 @@ from gcond.runtime.memory import held_bytes
 from gcond.teaching.random_propagation import RandomPropagation
 
 
-def room_is_missing(view: LabelledView, classes: int, *, beside_ridge: bool = False) -> str:
-    """A sentence on what the network would need and may not have; empty where it may, as always in memory.
-
-    With ``beside_ridge`` the ridge speaks too, whose features are then in memory as well, smoothed.
-    """
-    inputs = view.inputs
-    if not isinstance(inputs, StoredInputs):
-        return ""
-    need = held_bytes() + RandomPropagation().memory(inputs, classes)
-    if beside_ridge:
-        need += 16 * inputs.num_nodes * (inputs.num_features + classes)
-    if need <= inputs.may_hold:
-        return ""
-    return (
-        f"the network as a teacher would take about {need / 10**6:.0f} MB with '{inputs.arrays.name}' in memory, and "
-        f"the limit is {inputs.may_hold / 10**6:.0f}: use memory_limit='{ceil(need / 10**6)}MB' or more"
-    )
-
-
 def in_memory(
     train: LabelledView, val: LabelledView, classes: int, *, beside_ridge: bool = False
 ) -> tuple[LabelledView, LabelledView]:
-    """Both views, of one graph, with that graph in memory; one that does not fit is refused with what it needs."""
-    if not isinstance(train.inputs, StoredInputs):
+    """Both views, of one graph, with that graph in memory; one that does not fit is refused with what it needs.
+
+    With ``beside_ridge`` the ridge speaks too, whose features are then in memory as well, smoothed.
+    """
+    inputs = train.inputs
+    if not isinstance(inputs, StoredInputs):
         return train, val
-    if missing := room_is_missing(train, classes, beside_ridge=beside_ridge):
-        raise GcondError(f"{missing}, or teacher='ridge'")
-    loaded = train.inputs.loaded()
+    need = held_bytes() + RandomPropagation().memory(inputs, classes)
+    if beside_ridge:
+        need += 16 * inputs.num_nodes * (inputs.num_features + classes)
+    if need > inputs.may_hold:
+        raise GcondError(
+            f"the network as a teacher would take about {need / 10**6:.0f} MB with '{inputs.arrays.name}' in memory, "
+            f"and the limit is {inputs.may_hold / 10**6:.0f}: use memory_limit='{ceil(need / 10**6)}MB' or more, or "
+            "teacher='ridge'"
+        )
+    loaded = inputs.loaded()
     return replace(train, inputs=loaded), replace(val, inputs=loaded)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import torch
 import torch.nn.functional as F
+from pydantic import BeforeValidator
 from torch import Tensor
 
 from gcond.config.metric import Metric
@@ -17,12 +18,13 @@ from gcond.linalg.tall import Tall, map_rows, row_blocks
 from gcond.teaching.calibration import calibrate, sharpen
 from gcond.teaching.random_propagation import RandomPropagation
 from gcond.teaching.ridge import ridge_scores
-from gcond.teaching.stored_network import in_memory, room_is_missing
+from gcond.teaching.stored_network import in_memory
 
-TeacherName = Literal["auto", "ridge", "network", "both", "ensemble"]
+TeacherName: TypeAlias = Annotated[
+    Literal["ridge", "network", "both", "ensemble"],
+    BeforeValidator(lambda name: "ridge" if name == "auto" else name),  # files from when there was a choice say so
+]
 
-AFFORDABLE = 2e11
-"""Multiply-adds for which ``auto`` asks the network too: a quarter of a minute of one core, a minute of a slow one."""
 MEMBERS = 5
 """Networks in an ``ensemble``."""
 
@@ -57,11 +59,11 @@ def teach(
     Otherwise a teacher is fitted on the labelled nodes; unlabelled nodes have a part in it by features and edges.
     Labels of validation nodes choose its settings, by ``metric``, and are not among what is taught.
 
-    - ``ridge``: closed form, a second or less (:func:`gcond.teaching.ridge.ridge_scores`);
+    - ``ridge``: closed form, a second or less (:func:`gcond.teaching.ridge.ridge_scores`), and no worse than a network
+      on the graphs of docs/clusters.md;
     - ``network``: random propagation with consistency (:class:`gcond.teaching.random_propagation.RandomPropagation`);
     - ``both``: the two, their probabilities multiplied;
-    - ``ensemble``: the ridge and :data:`MEMBERS` networks over two reaches, for those who have time;
-    ``auto`` is for those who can choose between several (:func:`candidates`).
+    - ``ensemble``: the ridge and :data:`MEMBERS` networks over two reaches, for those who have time.
 
     ``val`` is of the same graph as ``train``, or, where every node is labelled, not looked at.
     """
@@ -70,17 +72,13 @@ def teach(
         known = torch.empty_like(own)
         known[train.nodes] = own
         return Taught(known, {"teacher": "the labels themselves"})
-    if name == "auto":
-        raise ValueError("auto stands for several teachers: ask for one of its candidates")
     choices: dict[str, Any] = {}
     if name != "ridge":
         train, val = in_memory(train, val, classes, beside_ridge=name != "network")
-    elif _affordable(train, val) and (missing := room_is_missing(train, classes)):
-        choices["without_network"] = missing
     voices: list[Tall] = []
     if name != "network":
         ridge = ridge_scores(train, val, classes, seed, metric)
-        choices |= {"penalty": ridge.penalty, "own_share": ridge.own_share} | ({"near": True} if ridge.near else {})
+        choices |= ridge.choices
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
     networks = {"ridge": [], "network": [4], "both": [4], "ensemble": [4, 8, 4, 8, 4][:MEMBERS]}[name]
     for place, hops in enumerate(networks):
@@ -130,24 +128,3 @@ def _with_own(labels: Tall, train: LabelledView) -> Tall:
         return torch.where((own >= 0)[:, None], certain, rows)
 
     return map_rows(labels, labels.shape[1], replaced)
-
-
-def candidates(name: TeacherName, train: LabelledView, val: LabelledView) -> list[TeacherName]:
-    """The teachers that ``name`` stands for, the simplest first.
-
-    ``auto`` is the ridge, and the network where it costs a quarter of a minute at most, has room within the limit of a
-    graph on disk, and there are validation nodes to choose by; where every node is labelled there is nothing to choose.
-    """
-    if name != "auto":
-        return [name]
-    choice = _affordable(train, val) and not room_is_missing(train, int(train.y.max()) + 1)
-    return ["ridge", "network"] if choice else ["ridge"]
-
-
-def _affordable(train: LabelledView, val: LabelledView) -> bool:
-    """Whether there is something to teach, someone to choose by, and time for the network."""
-    return (
-        len(val.nodes) > 0
-        and len(train.nodes) < train.inputs.num_nodes
-        and RandomPropagation().work(train) <= AFFORDABLE
-    )
