@@ -13,6 +13,7 @@ from collections import Counter
 
 import pytest
 
+from gcond.cli.compare import how_to_go_on
 from gcond.condensed.condensed_graph import CondensedGraph
 from gcond.jobs.runner import Runner
 
@@ -304,7 +305,10 @@ def test_an_interrupted_comparison_says_how_to_go_on(gcond, workspace, monkeypat
     assert outcome.code == 130
     assert outcome.err.endswith(
         "gcond: interrupted: the same command goes on from what 'out' has, "
-        "and gcond compare tiny.safetensors -o out --so-far shows it\n"
+        "and no training is done yet that could be shown\n"
     )
+    shown = gcond("compare", "tiny.safetensors", "-o", "out", "--so-far")
+    assert "no training on the whole graph to compare with yet, and 2 graphs made: leave --so-far out" in shown.err
     assert len(list((workspace.out / "graphs").iterdir())) == 2
     assert gcond("compare", "tiny.safetensors", *QUICK).code == 0
+    assert how_to_go_on(workspace.out, "tiny").endswith("and gcond compare tiny -o out --so-far shows it")

@@ -164,7 +164,7 @@ def test_booleans_are_numbers_and_edges_may_be_none(save):
 
 BAD_NODES = [
     ({"age": ["one"] * 6}, "column 'age' .* is not numeric .*'one'"),
-    ({"age": [1, None, 3, 4, 5, 6]}, "column 'age' .* is empty in row 2"),
+    ({"age": [1, None, 3, 4, 5, 6]}, "column 'age' .* is empty or nan in row 2"),
     ({"age": [1.0, float("inf"), 3, 4, 5, 6]}, "must be a finite number"),
     ({"age": [1e300] * 6}, "must be a finite number"),
     ({"label": None}, "has no column 'label'"),
@@ -199,7 +199,7 @@ BAD_EDGES = [
     ({"from": ["a"], "to": ["b"]}, "no column 'source'"),
     (EDGES | {"weight": ["heavy"] * 3}, "'weight' .* not numeric"),
     (EDGES | {"weight": [1.0, -1.0, 1.0]}, "must not be negative"),
-    (EDGES | {"weight": [1.0, None, 1.0]}, "empty in row 2"),
+    (EDGES | {"weight": [1.0, None, 1.0]}, "empty or nan in row 2"),
     (EDGES | {"source": ["a", None, "b"]}, "row 2 .* names the source ''"),
 ]
 
@@ -213,7 +213,7 @@ def test_bad_edges(edges, message, save, kind):
 BAD_LISTS = [
     (pa.array([[1.0], [1.0, 2.0], [1.0], [1.0], [1.0], [1.0]]), "2 numbers in row 2 and 1 in row 1"),
     (pa.array([[1.0], None, [1.0], [1.0], [1.0], [1.0]]), "empty in row 2"),
-    (pa.array([[1.0], [None], [1.0], [1.0], [1.0], [1.0]]), "empty entry in row 2"),
+    (pa.array([[1.0], [None], [1.0], [1.0], [1.0], [1.0]]), "entry that is empty or nan in row 2"),
     (pa.array([["a"]] * 6), "lists of string"),
     (pa.array([[]] * 6, pa.list_(pa.float32())), "0 numbers in row 1"),
 ]
@@ -233,7 +233,7 @@ BAD_CSV = [
     ("label,x\n0,1\n0\n", "damaged or not a csv"),
     ("label,x,x\n0,1,2\n", "two columns 'x'"),
     (",label,x\n0,0,1\n", "column without a name"),
-    ("label,x\n0,1\n1,\n", "'x' .* empty in row 2"),
+    ("label,x\n0,1\n1,\n", "'x' .* is empty or nan in row 2"),
     ("label,x\n0,\n1,\n", "column 'x' .* is empty"),
 ]
 

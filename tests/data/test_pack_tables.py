@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import torch
 from hypothesis import given, settings
@@ -146,7 +147,7 @@ SPARSE = pa.array([[0], [1, 3], [], [0], [2], [0]], pa.list_(pa.int32()))
         ({"feature_index": pa.array([[0], [2**31], [], [], [], []])}, "names the feature 2147483648"),
         ({"feature_index": pa.array([[0.5], [1.0], [], [], [], []])}, "must list columns, whole numbers from 0"),
         ({"feature_index": pa.array([[0], None, [], [], [], []])}, "is empty in row 2: every node needs its features"),
-        ({"feature_index": pa.array([[0], [None], [], [], [], []])}, "has an empty entry in row 2"),
+        ({"feature_index": pa.array([[0], [None], [], [], [], []])}, "has an entry that is empty or nan in row 2"),
         (
             {"feature_index": SPARSE, "feature_value": pa.array([[1.0]] * 6)},
             "1 numbers in row 2 and .* has 2",
@@ -196,3 +197,16 @@ def test_missing_tables_and_missing_labels_have_the_same_sentence(tmp_path):
     assert "has no edges.parquet or edges.csv" in refused_alike(folder)
     (folder / "nodes.csv").rename(folder / "edges.csv")
     assert "has no nodes.parquet or nodes.csv" in refused_alike(folder)
+
+
+def test_wide_lists_that_encode_well_are_read_in_blocks(tmp_path):
+    """In the file a thousand ones and zeros are a few bytes, in memory they are not."""
+    x = np.zeros((3_000, 1_000), dtype=np.float32)
+    x[:, ::50] = 1
+    table = pa.table(
+        {"x": pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), 1_000).cast(pa.list_(pa.float32()))}
+    )
+    pa.parquet.write_table(table, tmp_path / "nodes.parquet")
+    files = table_file.find_table(tmp_path, "nodes")
+    assert (tmp_path / "nodes.parquet").stat().st_size < x.nbytes / 50
+    assert files.unpacked_bytes >= x.nbytes

@@ -159,7 +159,7 @@ def test_settings_and_several_graphs(graph, small):
         "whole graph",
         "6 random nodes",
         "9 random nodes",
-        "clusters, 6 nodes",
+        "clusters, 6 nodes, seed 0",
         "clusters, 6 nodes, seed 1",
         "random, 9 nodes",
     ]
@@ -169,6 +169,12 @@ def test_settings_and_several_graphs(graph, small):
     assert found.models == ("sgc", "mlp")
     assert found.recipe == {"epochs": 12}
     assert all(one.n == 1 for one in found.accuracies)
+
+
+def test_graphs_of_one_method_and_seed_are_told_apart_by_their_digests(graph, small):
+    hard = condense(graph, method="clusters", nodes=6, labels="hard")
+    names = [one.name for one in audited([small, hard, small], graph, runs=1, noise={"edges": 0}).subjects]
+    assert names[2:] == [f"clusters, 6 nodes, {each.sha256[:8]}" for each in (small, hard)]
 
 
 def test_quick_is_one_draw_and_two_runs(graph, small):

@@ -387,7 +387,7 @@ def test_looking_does_no_work(source: SourceGraph, small: CondensedGraph, found:
         ({"seed": 5}, "holds a search with seed=0"),
         ({"runs": 2}, "holds a search with runs=1"),
         ({"batch": 5}, "holds a search with batch=4"),
-        ({"prune": False}, "holds a search with prune=True"),
+        ({"prune": False}, "holds a search with configurations given up on the way"),
         ({"grid": {"hidden": [4]}}, "another space"),
         ({"model": "sgc"}, "another space"),
         ({"epochs": 8}, "other settings"),

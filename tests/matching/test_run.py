@@ -188,6 +188,18 @@ def test_the_state_of_the_best_probe_is_kept(accuracies, kept):
     assert run.best_accuracy == accuracies[kept]
 
 
+@pytest.mark.parametrize(
+    ("accuracies", "kept"), [([0.5, 0.59, 0.6, 0.59], 0), ([0.5, 0.59, 0.61, 0.6], 2), ([0.5, 0.7, 0.65, 0.7], 3)]
+)
+def test_a_good_start_is_to_be_beaten_clearly(accuracies, kept):
+    """The others compete among themselves by as much as they have."""
+    states, run = states_of(
+        lambda callbacks: make_run(3, accuracies=accuracies, callbacks=callbacks, clearly=lambda reached: reached + 0.1)
+    )
+    assert_equal(run.synthetic.learned(), states[kept])
+    assert run.best_accuracy == max(accuracies)
+
+
 def test_without_probes_the_last_state_is_kept():
     states, run = states_of(lambda callbacks: make_run(3, callbacks=callbacks))
     assert_equal(run.synthetic.learned(), states[-1])

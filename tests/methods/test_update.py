@@ -159,6 +159,7 @@ def test_removed_nodes_are_known_by_their_ids(name, graph):
     assert changes["matched_by"] == "ids"
     assert (changes["nodes_added"], changes["nodes_removed"]) == (0, graph.num_nodes - len(left))
     assert changes["features_changed"] == changes["labels_added"] == changes["labels_changed"] == 0
+    assert (changes["labels_removed"], changes["labels_gone"]) == (0, int(graph.train_mask[::7].sum()))
     if small.source_index is not None:  # all that are left, as far as their class gets so many nodes
         stayed = left[updated.source_index]
         for label in range(3):

@@ -312,3 +312,16 @@ def test_no_promise_is_made():
     shown = " ".join([*(table.markdown() for table in audit_tables(audit())), *audit_lines(audit())]).lower()
     for word in ("private", "privacy", "anonym", "safe", "secure", "protect"):
         assert word not in shown
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_rows_line_up_in_every_encoding(encoding):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
+    rows = [
+        {"trained on": "whole", "accuracy ≥": "92.9 ± 0.1", "n": "10"},
+        {"trained on": "…", "accuracy ≥": "9", "n": "3"},
+    ]
+    Console(file=stream, width=60).print(Table.of(rows).rich())
+    lines = stream.buffer.getvalue().decode(encoding).splitlines()
+    assert len({len(line.rstrip()) for line in lines if any(each in line for each in ("10", " 3", " n"))}) == 1, lines
+    assert ("92.9 +- 0.1" if encoding == "ascii" else "92.9 ± 0.1") in lines[3]

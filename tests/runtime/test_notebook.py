@@ -17,6 +17,7 @@ from gcond.condensed.graph_picture import MOST_NODES
 from gcond.graph.node_ids import NodeIds
 from gcond.results import Comparison, Line, SourceSummary
 from gcond.runtime import notebook
+from reports.sample_runs import tuning
 
 EVIL = "</td><script>alert('x')</script>&\"\x1b[31m\u202e"
 
@@ -131,3 +132,9 @@ def test_python_shows_no_progress_of_its_own(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=300)
     assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_a_search_shows_its_finalists():
+    shown = read(tuning())
+    assert f"{len(tuning().trials)} configurations" in shown.text
+    assert all(one.model in shown.text for one in tuning().finalists)

@@ -174,3 +174,14 @@ def test_where_few_are_labelled_unlabelled_nodes_have_a_say(monkeypatch):
     alone = [accuracy(taught(graph).scores, graph.view("test")) for graph in graphs]
     assert sum(right) > sum(alone) + 0.1
     assert "power" not in taught(graphs[0]).choices
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(3))
+def test_the_power_that_is_taken_is_the_best_on_validation_nodes(seed, monkeypatch):
+    graph = few_labels(seed)
+    found, val = taught(graph), graph.view("val")
+    monkeypatch.setattr(ridge_rows, "HIGHEST_POWER", found.power - 1)
+    assert found.power == 1 or accuracy(taught(graph).scores, val) < accuracy(found.scores, val)
+    monkeypatch.setattr(ridge_rows, "HIGHEST_POWER", found.power + 1)
+    assert taught(graph).power == found.power or found.power == 3

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+import gcond
 from gcond.config import settings
 from gcond.errors import GcondError
 from gcond.graph.labelled_view import LabelledView
@@ -105,8 +106,8 @@ def test_an_ensemble_has_its_members(make_graph, monkeypatch):
 
     monkeypatch.setattr(teacher, "RandomPropagation", Counted)
     taught(make_graph(), "ensemble", seed=5)
-    assert len(reaches) == teacher.MEMBERS
-    assert len(set(reaches)) == teacher.MEMBERS
+    assert len(reaches) == len(teacher.REACHES["ensemble"])
+    assert len(set(reaches)) == len(reaches)
     assert {hops for hops, _ in reaches} == {4, 8}
 
 
@@ -114,3 +115,8 @@ def test_files_from_when_there_was_a_choice_mean_the_ridge():
     assert settings.build(Clusters, {"teacher": "auto"}, "method 'clusters'") == Clusters()
     with pytest.raises(GcondError, match="teacher='oracle'"):
         settings.build(Clusters, {"teacher": "oracle"}, "method 'clusters'")
+
+
+def test_a_teacher_that_there_is_not_is_refused(make_graph):
+    with pytest.raises(GcondError, match="there is no teacher 'oracle': use ridge, network, both, ensemble"):
+        gcond.condense(make_graph(), nodes=6, method=Clusters(teacher="oracle"))

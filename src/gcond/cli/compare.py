@@ -149,8 +149,11 @@ def _say_time(voice: Voice, left: ComparisonTime) -> None:
 
 def how_to_go_on(folder: Path, source: str) -> str:
     """The sentence for a comparison that was interrupted."""
+    from gcond.results import RunFolder
+
     so_far = shlex.join(["gcond", "compare", source, "-o", str(folder), "--so-far"])
-    return f"interrupted: the same command goes on from what '{folder}' has, and {so_far} shows it"
+    shown = f"{so_far} shows it" if len(RunFolder(folder).trials) else "no training is done yet that could be shown"
+    return f"interrupted: the same command goes on from what '{folder}' has, and {shown}"
 
 
 def write_tables(found: Comparison, folder: Path) -> None:

@@ -103,6 +103,7 @@ def change_facts(changes: Changes) -> dict[str, str]:
         found["labels"] = (
             f"{changes['labels_added']:,} added, {changes['labels_removed']:,} removed, "
             f"{changes['labels_changed']:,} changed, of training nodes"
+            + (f"; {gone:,} more went with their nodes" if (gone := changes.get("labels_gone", 0)) else "")
         )
     else:
         found["features"] = "the file does not say what they were, so features and labels are not compared"

@@ -87,6 +87,8 @@ class Changes(TypedDict, total=False):
     """Nodes that are trained on now and were not, new ones included."""
     labels_removed: Count
     labels_changed: Count
+    labels_gone: Count
+    """Of nodes that are no longer there."""
     synthetic_kept: Count
     """Synthetic nodes that stand for the same source nodes as before."""
     synthetic_changed: Count

@@ -124,12 +124,15 @@ def _compared(then: NodeDigests, now: NodeDigests, before: Tensor) -> tuple[Chan
     seen = known & (then.features[old] != 0) & (now.features != 0)
     was, is_ = torch.where(known, then.labels[old], 0), now.labels
     lost = (was != 0) & (was != is_)
+    there = torch.zeros(len(then.labels), dtype=torch.bool)
+    there[before[known]] = True
     counts = Changes(
         features_changed=int((seen & (then.features[old] != now.features)).sum()),
         neighbours_changed=int((seen & (then.edges[old] != now.edges)).sum()),
         labels_added=int(((was == 0) & (is_ != 0)).sum()),
         labels_removed=int((lost & (is_ == 0)).sum()),
         labels_changed=int((lost & (is_ != 0)).sum()),
+        labels_gone=int(((then.labels != 0) & ~there).sum()),
         compared=int(seen.sum()),
     )
     return counts, lost

@@ -95,7 +95,7 @@ def _list_numbers(nodes: Table, column: pyarrow.ChunkedArray, where: str, length
     flat = pc.list_flatten(column)
     if flat.null_count:
         at = int(np.searchsorted(np.cumsum(lengths), first_true(pc.is_null(flat)), side="right"))
-        raise GcondError(f"{where} has an empty entry in row {nodes.first_row + at + 1}")
+        raise GcondError(f"{where} has an entry that is empty or nan in row {nodes.first_row + at + 1}")
     return np.array(flat.cast(pa.float32(), safe=False).to_numpy())
 
 

@@ -65,10 +65,10 @@ class Table:
         if not is_numeric(column.type):
             shown = next((str(value) for value in column.to_pylist() if value not in (None, "")), "")
             if not shown:  # a piece of a text file in which every field is empty
-                raise GcondError(f"{where} is empty in row {self.first_row + 1}: every row needs a number")
+                raise GcondError(f"{where} is empty or nan in row {self.first_row + 1}: every row needs a number")
             raise GcondError(f"{where} is not numeric (it says '{shown[:40]}'): encode it as numbers or leave it out")
         if column.null_count:
-            raise GcondError(f"{where} is empty in row {self.row(pc.is_null(column))}: every row needs a number")
+            raise GcondError(f"{where} is empty or nan in row {self.row(pc.is_null(column))}: every row needs a number")
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.uint8())
         with np.errstate(over="ignore"):  # too large for float32 becomes inf, which the checks refuse
@@ -191,7 +191,14 @@ def _unpacked_bytes(path: Path) -> int:
     if path.suffix == ".csv":
         return path.stat().st_size
     with _refusing_damage(path), parquet.ParquetFile(path) as file:
-        return sum(file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups))
+        groups = [file.metadata.row_group(at) for at in range(file.metadata.num_row_groups)]
+        return sum(_decoded_bytes(group.column(place)) for group in groups for place in range(group.num_columns))
+
+
+def _decoded_bytes(chunk: pyarrow.parquet.ColumnChunkMetaData) -> int:
+    """Bytes of a column's piece in memory: its size without compression may still be that of a dictionary."""
+    width = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12}.get(chunk.physical_type, 4)
+    return max(int(chunk.total_uncompressed_size), width * int(chunk.num_values))
 
 
 def _csv_blocks(path: Path) -> Iterator[pyarrow.Table]:

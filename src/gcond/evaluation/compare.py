@@ -29,6 +29,7 @@ from gcond.models import resolve as resolve_models
 from gcond.results import WHOLE, Comparison, Line, RunFolder, SourceSummary, Trial
 from gcond.results.comparison import ENOUGH_SEEDS, Mark
 from gcond.runtime.engines import Engine, LocalEngine
+from gcond.runtime.plain_text import counted
 from gcond.runtime.progress_tick import Tick
 from gcond.runtime.threads import check_threads
 from gcond.runtime.torch_settings import with_usual_torch
@@ -119,7 +120,8 @@ def compare(
                 lines += _budget_lines(source, top, jobs, made, measured, metric=by)
     if not lines:
         on_whole = (failure.error for failure in runner.failures if f" on {ORIGINAL}" in failure.what)
-        why = next((f": {error}" for error in on_whole), "")
+        yet = f" yet, and {counted(len(made), 'graph')} made: leave --so-far out to go on" if workers.idle else ""
+        why = next((f": {error}" for error in on_whole), yet)
         raise GcondError(f"there is no training on the whole graph to compare with{why}")
     found = Comparison(
         source=SourceSummary.of(source),

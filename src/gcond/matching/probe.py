@@ -21,6 +21,7 @@ from gcond.models.model import Dropout, Parameters
 from gcond.runtime.seeds import generator
 from gcond.runtime.threads import SPARSE
 from gcond.training import Recipe, fit
+from gcond.training.metrics import clearly_more
 from gcond.training.progress import longest
 from gcond.training.side_by_side_perceptrons import best_validation
 
@@ -106,6 +107,10 @@ class Probe:
         except DivergedError:
             return 0.0
         return float(found.mean())
+
+    def clearly_more(self, reached: float) -> float:
+        """The least accuracy that another graph has to have in place of one that ``reached`` so much."""
+        return clearly_more(reached, self.val.y[: self.scored], self.classes, self.metric, self.importance)
 
     @cached_property
     def without_graph(self) -> bool:

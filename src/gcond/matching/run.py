@@ -35,7 +35,8 @@ class Run:
     ``probe()`` is the validation accuracy (or ``metric``) of the graph as it would be shipped, taken before the first
     epoch (unless ``probe_start`` is off), every ``probe_every`` epochs and after the last one, whatever ended it. The
     state with the best probe is what is kept, of equal ones the later; where nothing is probed, the last state is. The
-    start competes like any other state, and has to be beaten: what is kept is never worse than it by the probe.
+    start competes like any other state, and has to be beaten, ``clearly`` where it is a good one: the best of many
+    probes is in part the luckiest of them.
     """
 
     synthetic: Synthetic
@@ -52,6 +53,8 @@ class Run:
     interrupted: InitVar[Snapshot | None] = None
     probe: Callable[[], float] | None = None
     probe_start: bool = True
+    clearly: Callable[[float], float] = lambda reached: reached
+    """What a probe has to be above where the start ``reached`` so much; by default, as much."""
     probe_every: int = 1
     patience: int = 0
     metric: Metric = "accuracy"
@@ -199,7 +202,9 @@ class Run:
         found = probe()
         self.history["probe"].append(found)
         self.history["probe_epoch"].append(float(self.epoch))
-        if not found < best and not (at_start and found <= at_start[0]):  # the first has nothing to compare with
+        if not found < best and not (
+            at_start and found <= self.clearly(at_start[0])
+        ):  # the first has nothing to compare with
             self._best = self.synthetic.learned()
 
     def _lose_patience(self) -> None:

@@ -22,6 +22,7 @@ from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName
 from gcond.teaching.refresher import teach_again
 from gcond.training import Recipe
+from gcond.training.metrics import clearly_more
 from gcond.training.side_by_side_perceptrons import best_validation
 
 LESS = 0.02
@@ -59,15 +60,17 @@ class Glance:
             return 0.0
         return float(found)
 
-    @property
-    def scored(self) -> int:
-        return min(len(self.task.val.nodes), GLANCED_AT)
+    def clearly_more(self, reached: float) -> float:
+        """The least accuracy that another graph has to have in place of one that ``reached`` so much."""
+        y = self._rows[1]
+        importance = None if self.task.importance is None else self.task.importance.cpu()
+        return clearly_more(reached, y, self.task.num_classes, self.metric, importance)
 
     @cached_property
     def _rows(self) -> tuple[Tensor, Tensor]:
         val = self.task.val
         drawn = torch.randperm(len(val.nodes), generator=generator(self.task.seed, "validation rows"))
-        chosen = drawn[: self.scored].sort().values
+        chosen = drawn[: min(len(val.nodes), GLANCED_AT)].sort().values
         return self.smooth.points[val.nodes.cpu()[chosen]], val.y.cpu()[chosen]
 
 
@@ -145,7 +148,7 @@ def _gathered(
             changed = settled.chosen(setting, other)
             graph = changed.gather(task, taught, smooth)
             tried[f"{setting}={other}"] = found = glance.accuracy(graph[0])
-            if found > most + method.margin(most, task, glance.scored):
+            if found > glance.clearly_more(most):
                 settled, best, most = changed, graph, found
         task.notes.choices["tried"] = tried
     task.notes.choices |= {setting: getattr(settled, setting) for setting, *_ in CHOICES}

@@ -25,7 +25,7 @@ from gcond.methods.label_mass import evened, group_quota, label_mass, node_weigh
 from gcond.methods.method import Method
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName, teach
-from gcond.training.metrics import measured_once, standard_error
+from gcond.training.metrics import measured_once
 
 MATCHED = 100_000
 """Nodes of a graph on disk that are matched, at most: gradients of means over more of them differ by less than those of
@@ -130,7 +130,7 @@ class Clusters(Method):
                 settled = settled.chosen(setting, simple)
         taught = teach(self.teacher, task.train, task.val, task.num_classes, task.seed, metric=self.metric)
         task = replace(task, importance=taught.importance)
-        scored, tried, best = self.probe(task).scored, dict[str, float](), None
+        probe, tried, best = self.probe(task), dict[str, float](), None
         for setting, simple, other in CHOICES if len(task.val.nodes) else ():
             if getattr(self, setting) != "auto":
                 continue
@@ -140,7 +140,7 @@ class Clusters(Method):
                 continue
             changed = settled.chosen(setting, other)
             tried[f"{setting}={other}"] = reached = changed.reached(task, taught, smooth)
-            if reached > best + self.margin(best, task, scored):
+            if reached > probe.clearly_more(best):
                 settled, best = changed, reached
         made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
         task.notes.choices |= taught.choices | made | {"tried": tried}
@@ -193,10 +193,6 @@ class Clusters(Method):
     def known(self, task: Task, taught: Taught) -> float:
         """What the teacher itself knows of the validation nodes, by the same measure."""
         return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric, task.importance)
-
-    def margin(self, reached: float, task: Task, scored: int) -> float:
-        """Half a standard error of what was ``reached`` on so many of the validation nodes."""
-        return 0.5 * standard_error(reached, task.val.y[:scored], task.num_classes, self.metric, task.importance)
 
     def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""

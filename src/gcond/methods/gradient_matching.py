@@ -273,6 +273,7 @@ class GradientMatching(Method):
             interrupted=task.interrupted,
             probe=(lambda: probe.accuracy(synthetic.view(ship or self.ship))) if self.probe_every else None,
             probe_start=probe_start,
+            clearly=probe.clearly_more if start == "clusters" else lambda reached: reached,
             metric=self.metric,
             probe_every=self.probe_interval(source, synthetic, probe),
             patience=self.patience,

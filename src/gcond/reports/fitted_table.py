@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE
@@ -11,6 +11,8 @@ from rich.cells import cell_len
 from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
+
+from gcond.runtime.plain_text import spelled_for
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -33,12 +35,20 @@ class FittedTable:
     tight: bool
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self._drawn(self._widths(options.max_width - self._between))
+        fit = self._spelled(console.encoding)
+        yield fit._drawn(fit._widths(options.max_width - self._between))
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         """At least as wide as no word has to be broken."""
-        least, most = (self._between + sum(each) for each in (self._least(), self._natural()))
+        fit = self._spelled(console.encoding)
+        least, most = (self._between + sum(each) for each in (fit._least(), fit._natural()))
         return Measurement(max(least, 1), max(most, 1))
+
+    def _spelled(self, encoding: str) -> FittedTable:
+        """The same in letters that ``encoding`` has: spelled later, rows would be longer than others."""
+        rows = [[spelled_for(encoding, cell) for cell in row] for row in self.rows]
+        headings = [spelled_for(encoding, heading) for heading in self.headings]
+        return replace(self, headings=headings, rows=rows)
 
     @property
     def _between(self) -> int:

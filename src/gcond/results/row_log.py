@@ -48,6 +48,9 @@ class RowLog(Generic[R]):
         self._known |= {(row.key, row.seed): row for row in _read(self.path, self._kind, self._what)}
         self._size = size
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def find(self, key: str, seed: int) -> R | None:
         return self._known.get((key, seed))
 

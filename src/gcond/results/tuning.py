@@ -19,6 +19,7 @@ from gcond.results.json_file import marked, read_json, write_json
 from gcond.results.quantities import Accuracy, Count, CpuSeconds, SettingValue
 from gcond.results.search import CondensedSummary
 from gcond.results.source_summary import SourceSummary
+from gcond.runtime import notebook
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -149,6 +150,25 @@ class Tuning:
     """The version of Optuna that drew the configurations."""
     command: str = ""
     """The command line that made it."""
+
+    def _repr_html_(self) -> str:
+        """For notebooks; the tables of ``gcond tune`` have all of it."""
+        columns = ("model", "settings", "validation there", "validation on the whole graph", "test on the whole graph")
+        rows = [
+            (
+                one.model,
+                ", ".join(
+                    f"{key}={value}"
+                    for key, value in (one.settings | one.recipe).items()
+                    if key in self.ranges[one.model]
+                ),
+                notebook.percent(one.confirmed_mean),
+                notebook.percent(one.val_mean),
+                notebook.percent(one.mean),
+            )
+            for one in self.finalists
+        ]
+        return notebook.grid(f"Search on {self.source.name}, {len(self.trials)} configurations", columns, rows, (0, 1))
 
     @property
     def models(self) -> tuple[str, ...]:

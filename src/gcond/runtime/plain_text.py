@@ -59,8 +59,20 @@ def encodable(*streams: TextIO) -> Iterator[None]:
 def _spell(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    letters = error.object[error.start : error.end]
-    return "".join(_SPELLED.get(letter) or _escaped(letter) for letter in letters), error.end
+    return _in_ascii(error.object[error.start : error.end]), error.end
+
+
+def spelled_for(encoding: str, text: str) -> str:
+    """``text`` as :func:`encodable` would let a stream of that ``encoding`` write it."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        return text[: error.start] + _in_ascii(text[error.start : error.end]) + spelled_for(encoding, text[error.end :])
+    return text
+
+
+def _in_ascii(letters: str) -> str:
+    return "".join(_SPELLED.get(letter) or _escaped(letter) for letter in letters)
 
 
 def _acts(letter: str) -> bool:

@@ -55,7 +55,7 @@ def teach_again(
         ridge = ridge_scores(train, val, classes, seed, metric)
         facts = ridge.choices
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
-    network = replace(RandomPropagation(), epochs=EPOCHS, lr=RATE)
+    network = replace(RandomPropagation(), epochs=EPOCHS, lr=RATE, ramp=1)
     start = _remembered(network, train, classes, seed, memory)
     found = network.log_probabilities(train, val, classes, seed, metric, start=start)
     voices.append(sharpen(found, val, seed).of(found))

@@ -39,6 +39,7 @@ class RidgeScores:
     scores: Tall
     """float32 [N, C]: the higher, the likelier."""
     penalty: float
+    """Of the power that was taken: each has penalties of its own."""
     own_share: float
     near: bool
     """Whether features are those of :data:`NEAR` hops and not the mean over :data:`HOPS`."""

@@ -14,6 +14,7 @@ from gcond.graph import Inputs
 from gcond.graph.column_work import ColumnWork
 from gcond.linalg.sparse import Identity
 from gcond.linalg.tall import Columns, unit_rows
+from gcond.runtime.memory import hand_back
 from gcond.runtime.seeds import generator
 from gcond.teaching.unit_rows import SKETCH, EstimatedRows, HeldRows, UnitRows, estimated_lengths, random_signs
 
@@ -28,6 +29,8 @@ CHEAP = 3e7
 """Multiply-adds that all features may take through the hops: a tenth of a second, for which nothing is estimated."""
 MOST_HELD = 16_000_000
 """Numbers in the columns of the labelled side: 64 MB, of which a product holds two or three."""
+MOST_POWERED = 5_000_000
+"""Numbers in the columns of a power of the kernel: 20 MB, of which a dozen are held. Beyond, a power takes seconds."""
 HIGHEST_POWER = 3
 """Of the kernel: from the fourth on, answers follow the largest classes."""
 
@@ -73,22 +76,28 @@ class RidgeRows:
 
         Nothing where many nodes are labelled: a regression on as many rows as columns needs no help.
         """
-        count = len(self.nodes)
-        if count >= rows.width or (count + SKETCH) * rows.count > MOST_HELD:
+        count, device = len(self.nodes), self.nodes.device
+        columns = max(count, SKETCH, len(POWER_PENALTIES) * self.target.shape[1])
+        if count >= rows.width or columns * rows.count > MOST_POWERED:
             return
-        through, device = rows.own.T, self.nodes.device
-        signs = random_signs(rows.width, self.seed, "diagonal of odd powers", device)
-        other = rows.transposed_times(random_signs(rows.count, self.seed, "diagonal of even powers", device))
+        through = rows.own.T
+        # With Z of random signs, a row of H G^k Z [d, ·] is as long as the root of an entry of K^(2k+1)'s diagonal, and
+        # one of H G^k Hᵀ Z [N, ·] of K^(2k+2)'s.
+        sketches = {1: random_signs(rows.width, self.seed, "diagonal of odd powers", device)}
         for power in range(2, HIGHEST_POWER + 1):
             through = rows.transposed_times(rows.times(through))
-            if power % 2:
-                signs = rows.transposed_times(rows.times(signs))
+            if power == 2:
+                drawn = random_signs(rows.count, self.seed, "diagonal of even powers", device)
+                sketches[0] = rows.transposed_times(drawn)
+            else:
+                sketches[power % 2] = rows.transposed_times(rows.times(sketches[power % 2]))
             among = rows.own @ through
             own = among.diagonal().clamp(min=1e-24).sqrt()
-            lengths = estimated_lengths(rows.times(signs if power % 2 else other))
+            lengths = estimated_lengths(rows.times(sketches[power % 2]))
             lengths[self.nodes] = own
             alike = among / (own[:, None] * own)
             weights = dict(kernel_regressions(alike, through / own, self.target))
+            hand_back()
             yield power, _scored(weights, rows, lengths)
 
     @cached_property

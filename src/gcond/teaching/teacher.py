@@ -13,6 +13,7 @@ from pydantic import BeforeValidator
 from torch import Tensor
 
 from gcond.config.metric import Metric
+from gcond.errors import GcondError
 from gcond.graph import LabelledView
 from gcond.linalg.tall import Tall, map_rows, row_blocks
 from gcond.teaching.calibration import calibrate, sharpen
@@ -25,8 +26,8 @@ TeacherName: TypeAlias = Annotated[
     BeforeValidator(lambda name: "ridge" if name == "auto" else name),  # files from when there was a choice say so
 ]
 
-MEMBERS = 5
-"""Networks in an ``ensemble``."""
+REACHES: Mapping[str, tuple[int, ...]] = {"ridge": (), "network": (4,), "both": (4,), "ensemble": (4, 8, 4, 8, 4)}
+"""The hops of every network that a teacher has beside the ridge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ def teach(
       on the graphs of docs/clusters.md;
     - ``network``: random propagation with consistency (:class:`gcond.teaching.random_propagation.RandomPropagation`);
     - ``both``: the two, their probabilities multiplied;
-    - ``ensemble``: the ridge and :data:`MEMBERS` networks over two reaches, for those who have time.
+    - ``ensemble``: the ridge and five networks over two reaches, for those who have time.
 
     ``val`` is of the same graph as ``train``, or, where every node is labelled, not looked at.
     """
@@ -72,6 +73,8 @@ def teach(
         known = torch.empty_like(own)
         known[train.nodes] = own
         return Taught(known, {"teacher": "the labels themselves"})
+    if name not in REACHES:
+        raise GcondError(f"there is no teacher '{name}': use {', '.join(REACHES)}")
     choices: dict[str, Any] = {}
     if name != "ridge":
         train, val = in_memory(train, val, classes, beside_ridge=name != "network")
@@ -80,8 +83,7 @@ def teach(
         ridge = ridge_scores(train, val, classes, seed, metric)
         choices |= ridge.choices
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
-    networks = {"ridge": [], "network": [4], "both": [4], "ensemble": [4, 8, 4, 8, 4][:MEMBERS]}[name]
-    for place, hops in enumerate(networks):
+    for place, hops in enumerate(REACHES[name]):
         member = RandomPropagation(hops=hops).log_probabilities(train, val, classes, seed + place, metric)
         voices.append(sharpen(member, val, seed).of(member))
     return calibrated(name, voices, train, val, seed, found=choices, metric=metric)

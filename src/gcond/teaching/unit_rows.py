@@ -23,8 +23,8 @@ ever which one is highest."""
 
 def random_signs(rows: int, seed: int, what: str, device: torch.device) -> Tensor:
     """float32 [rows, :data:`SKETCH`]: each row of M @ signs is about √SKETCH times as long as that of M [·, rows]."""
-    drawn = torch.randint(2, (rows, SKETCH), generator=generator(seed, what))
-    return (2.0 * drawn - 1).to(device)
+    drawn = torch.randint(2, (rows, SKETCH), generator=generator(seed, what), dtype=torch.int8)
+    return drawn.float().mul_(2).sub_(1).to(device)
 
 
 def estimated_lengths(sketch: Tensor) -> Tensor:

@@ -48,8 +48,9 @@ def subjects_of(smalls: Sequence[CondensedGraph], source: SourceGraph, notes: li
             notes.append(f"{name} are left out: {error}")
             continue
         found.append(Trained(Subject(name, "random", nodes, making.method.name), making=making))
-    for small in smalls:
-        made, name = small.provenance, _name(small, [one.name for one in found])
+    smalls = list({small.sha256: small for small in smalls}.values())  # one that is given twice is one
+    for small, name in zip(smalls, _names(smalls), strict=True):
+        made = small.provenance
         if made is not None and made.source.get("sha256") != source.sha256:
             notes.append(
                 f"{name} was not made from '{source.name}' as it is here: its distances and its membership are about "
@@ -73,13 +74,17 @@ def subjects_of(smalls: Sequence[CondensedGraph], source: SourceGraph, notes: li
     return found
 
 
-def _name(small: CondensedGraph, taken: Sequence[str]) -> str:
-    """``clusters, 70 nodes``, with as much beside it as tells it from those that are ``taken``."""
-    made = small.provenance
-    name = f"{made.method if made is not None else 'unknown method'}, {small.num_nodes:,} nodes"
-    if name in taken and made is not None:
-        name = f"{name}, seed {made.seed}"
-    return name if name not in taken else f"{name}, {small.sha256[:8]}"
+def _names(smalls: Sequence[CondensedGraph]) -> list[str]:
+    """``clusters, 70 nodes`` for each, with as much beside it as tells it from the others: its seed, or its digest."""
+    made = [small.provenance for small in smalls]
+    methods = ["unknown method" if each is None else each.method for each in made]
+    plain = [f"{method}, {small.num_nodes:,} nodes" for method, small in zip(methods, smalls, strict=True)]
+    seeded = [name if each is None else f"{name}, seed {each.seed}" for name, each in zip(plain, made, strict=True)]
+    digested = [f"{name}, {small.sha256[:8]}" for name, small in zip(plain, smalls, strict=True)]
+    return [
+        next(names[place] for names in (plain, seeded, digested) if names.count(names[place]) == 1 or names is digested)
+        for place in range(len(smalls))
+    ]
 
 
 def _lower(text: str) -> str:

@@ -150,7 +150,10 @@ def check_same_search(folder: RunFolder, plan: Tuning) -> None:
         raise GcondError(f"'{folder.path}' holds a search on another condensed graph: give another folder")
     for name in ("ranges", "held", "seed", "runs", "batch", "prune"):
         if getattr(found, name) != getattr(plan, name):
-            what = {"ranges": "another space", "held": "other settings"}.get(name, f"{name}={getattr(found, name)}")
+            of_old = getattr(found, name)
+            pruned = "configurations given up on the way" if of_old else "no configuration given up on the way"
+            said = {"ranges": "another space", "held": "other settings", "prune": pruned}
+            what = said.get(name, f"{name}={of_old}")
             raise GcondError(f"'{folder.path}' holds a search with {what}: give another folder, or search as it did")
 
 
