@@ -100,8 +100,8 @@ class Deadline(Callback):
         if spent <= self.seconds:
             return None
         return (
-            f"{what} took {spent:.3g} s and not {self.seconds:.3g} s: loading, the start and one probe, "
-            "and methods that do not learn, cannot be ended half-way"
+            f"{what} took {spent:.3g} s and not {self.seconds:.3g} s: loading, the start, one probe and "
+            "the choice of a cut (--compact), and methods that do not learn, cannot be ended half-way"
         )
 
     def _last_probe(self, run: Run) -> float:
