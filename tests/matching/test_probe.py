@@ -13,7 +13,7 @@ from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import Identity
 from gcond.matching.probe import NarrowGCN, Probe, probe_interval
 from gcond.methods.condense import condense
-from gcond.models import GCN
+from gcond.models import GCN, SGC
 from gcond.runtime.seeds import generator
 from gcond.training.fit import fit
 
@@ -32,6 +32,21 @@ def test_accuracy_is_that_of_training_on_the_graph(graph):
     found = fit(probe.model, small(graph), graph.view("val"), classes=3, seeds=[5, 6], recipe=probe.recipe)
     assert probe.accuracy(small(graph)) == float(found.val_accuracy.mean())
     assert probe.accuracy(small(graph)) == probe.accuracy(small(graph))
+
+
+def test_the_linear_model_is_sgc(graph):
+    probe = Probe(graph.view("val"), 3, 5)
+    found = fit(SGC(), small(graph), graph.view("val"), classes=3, seeds=[5], recipe=probe.row_recipe)
+    assert probe.linear(small(graph)) == pytest.approx(float(found.val_accuracy), abs=1e-9)
+
+
+def test_a_linear_model_does_not_bear_labels_that_are_mostly_of_one_class(make_graph):
+    graph = make_graph(sizes=(120, 120, 120))
+    probe, fair = Probe(graph.view("val"), 3, 0), small(graph)
+    uneven = dataclasses.replace(fair, y=torch.where(torch.arange(len(fair.y)) % 6 > 0, 0, fair.y))
+    assert probe.bears(fair, fair)
+    assert probe.bears(uneven, fair)
+    assert not probe.bears(fair, uneven)
 
 
 @pytest.mark.parametrize("shape", [{}, {"features": 300, "density": 0.05, "directed": True, "weighted": True}])

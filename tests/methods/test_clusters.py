@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gcond.graph import spread_features
 from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.sparse import dense, gcn_normalise
+from gcond.matching.probe import Probe
 from gcond.methods import clusters
 from gcond.methods.clusters import Clusters
 from gcond.methods.condense import condense
@@ -198,14 +199,15 @@ def test_what_is_tried_is_taken_only_where_it_is_clearly_better(make_graph, monk
     graph = make_graph(features=3)
     good = {"means": 0.8}
 
-    def given(self, task, taught, smooth):
-        return max(good.get(value, 0) for value in (self.weight, self.spread))
+    def given(self, method):
+        return max(good.get(value, 0) for value in (method.weight, method.spread))
 
     def chosen():
         choices = made(graph, weight="auto").provenance.choices
         return tuple(choices[setting] for setting in ("weight", "spread"))
 
-    monkeypatch.setattr(Clusters, "reached", given)
+    monkeypatch.setattr(Clusters, "few", lambda self, task, taught, smooth: self)
+    monkeypatch.setattr(Probe, "accuracy", given)
     monkeypatch.setattr(Clusters, "known", lambda self, task, taught: 0.85)
     assert chosen() == ("alike", "means")
     good["labelled"] = 0.9
@@ -216,6 +218,15 @@ def test_what_is_tried_is_taken_only_where_it_is_clearly_better(make_graph, monk
     assert chosen() == ("labelled", "nodes")
     good["means"] = 0.86  # as much as the teacher knows, so there is nothing to win by known labels
     assert chosen() == ("alike", "nodes")
+
+
+@pytest.mark.parametrize(("linear", "mass"), [(0.9, "between"), (0.89, "between"), (0.6, "training")])
+def test_another_mass_is_taken_only_where_a_linear_model_can_bear_it(linear, mass, make_graph, monkeypatch):
+    monkeypatch.setattr(Clusters, "few", lambda self, task, taught, smooth: self)
+    monkeypatch.setattr(Clusters, "is_open", lambda self, setting, *_: setting == "mass")
+    monkeypatch.setattr(Probe, "accuracy", lambda self, method: 0.95 if method.mass == "between" else 0.5)
+    monkeypatch.setattr(Probe, "linear", lambda self, method: linear if method.mass == "between" else 0.9)
+    assert made(make_graph()).provenance.choices["mass"] == mass
 
 
 @pytest.mark.parametrize("folded", [False, True])

@@ -108,6 +108,21 @@ class Probe:
             return 0.0
         return float(found.mean())
 
+    def linear(self, condensed: LabelledView) -> float:
+        """The same for a model without hidden units on propagated rows, which is what SGC is; one run is enough."""
+        recipe = replace(self.row_recipe, metric=self.metric)
+        by: _Measure = {"classes": self.classes, "importance": self.importance}
+        try:
+            rows = propagated_rows(condensed, self.hops)
+            found = fit(MLP(layers=1), rows, self.rows, seeds=[self.seed], recipe=recipe, **by)
+        except DivergedError:
+            return 0.0
+        return float(found.val_accuracy)
+
+    def bears(self, before: LabelledView, after: LabelledView) -> bool:
+        """Whether a linear model learns from ``after`` what it learns from ``before``, or not clearly less."""
+        return self.linear(before) <= self.clearly_more(self.linear(after))
+
     def clearly_more(self, reached: float) -> float:
         """The least accuracy that another graph has to have in place of one that ``reached`` so much."""
         return clearly_more(reached, self.val.y[: self.scored], self.classes, self.metric, self.importance)

@@ -148,7 +148,8 @@ def _gathered(
             changed = settled.chosen(setting, other)
             graph = changed.gather(task, taught, smooth)
             tried[f"{setting}={other}"] = found = glance.accuracy(graph[0])
-            if found > glance.clearly_more(most):
+            views = [each.view().to(task.train.y.device) for each, _ in (best, graph)]
+            if found > glance.clearly_more(most) and method.serves(setting, task, *views):
                 settled, best, most = changed, graph, found
         task.notes.choices["tried"] = tried
     task.notes.choices |= {setting: getattr(settled, setting) for setting, *_ in CHOICES}

@@ -94,7 +94,8 @@ class Clusters(Method):
     it stands for. ``auto`` takes that where validation is clearly for it."""
     mass: Literal["auto", "training", "between", "frequencies"] = "auto"
     """The classes' shares of the labels: as in the ``training`` labels, as their ``frequencies`` among all nodes are
-    estimated, or ``between``, the geometric mean of the two. ``auto`` takes that where validation is clearly for it."""
+    estimated, or ``between``, the geometric mean of the two. ``auto`` takes that where validation is clearly for it,
+    and a linear model, which learns uneven shares before all else, does not pay for it."""
     structure: Literal["none", "edges"] = "none"
     """``edges`` gives A' the edges between clusters, for models that want some; ``none`` is A' = I."""
     metric: Metric = field(default="accuracy", metadata=LATER)
@@ -122,7 +123,8 @@ class Clusters(Method):
         They are tried at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
         graph have the same. The simpler one stays where the other is not better by half a standard error of the
         validation accuracy, and where there are no validation nodes. That labelled nodes count for more is only tried
-        where clusters teach less than the teacher knows: elsewhere its labels are as good as known ones.
+        where clusters teach less than the teacher knows: elsewhere its labels are as good as known ones. Another mass
+        of the classes is only taken where a linear model can bear it (:meth:`gcond.matching.probe.Probe.bears`).
         """
         settled = self
         for setting, simple, _ in CHOICES:
@@ -130,18 +132,20 @@ class Clusters(Method):
                 settled = settled.chosen(setting, simple)
         taught = teach(self.teacher, task.train, task.val, task.num_classes, task.seed, metric=self.metric)
         task = replace(task, importance=taught.importance)
-        probe, tried, best = self.probe(task), dict[str, float](), None
+        probe, tried, few, best = self.probe(task), dict[str, float](), None, 0.0
         for setting, simple, other in CHOICES if len(task.val.nodes) else ():
             if getattr(self, setting) != "auto":
                 continue
-            if best is None:
-                tried[f"{setting}={simple}"] = best = settled.reached(task, taught, smooth)
+            if few is None:
+                few = settled.few(task, taught, smooth)
+                tried[f"{setting}={simple}"] = best = probe.accuracy(few)
             if not self.is_open(setting, task, taught, best):
                 continue
             changed = settled.chosen(setting, other)
-            tried[f"{setting}={other}"] = reached = changed.reached(task, taught, smooth)
-            if reached > probe.clearly_more(best):
-                settled, best = changed, reached
+            others = changed.few(task, taught, smooth)
+            tried[f"{setting}={other}"] = reached = probe.accuracy(others)
+            if reached > probe.clearly_more(best) and self.serves(setting, task, few, others):
+                settled, few, best = changed, others, reached
         made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
         task.notes.choices |= taught.choices | made | {"tried": tried}
         return settled, taught
@@ -156,16 +160,20 @@ class Clusters(Method):
             return _unlabelled(task) and reached < self.known(task, taught)
         return setting != "mass" or task.importance is not None
 
+    def serves(self, setting: str, task: Task, before: LabelledView, after: LabelledView) -> bool:
+        """Whether every model can bear the other value of one of :data:`CHOICES`, which a network was better with."""
+        return setting != "mass" or self.probe(task).bears(before, after)
+
     def chosen(self, setting: str, value: str) -> Clusters:
         """The same with one of :data:`CHOICES` made."""
         changes: dict[str, Any] = {setting: value}
         return replace(self, **changes)
 
-    def reached(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> float:
-        """The validation accuracy of a small network trained on a few of the clusters, by labels that are known."""
+    def few(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> LabelledView:
+        """A few of the clusters, by labels that are known, to try a choice on."""
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
         few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught, smooth)
-        return self.probe(task).accuracy(few.view().to(task.train.y.device))
+        return few.view().to(task.train.y.device)
 
     def probe(self, task: Task) -> Probe:
         """What clusters are tried by."""
