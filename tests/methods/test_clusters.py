@@ -199,14 +199,16 @@ def test_what_is_tried_is_taken_only_where_it_is_clearly_better(make_graph, monk
     graph = make_graph(features=3)
     good = {"means": 0.8}
 
-    def given(self, method):
-        return max(good.get(value, 0) for value in (method.weight, method.spread))
+    def given(self, tried):
+        values = (tried.weight, tried.spread) if isinstance(tried, Clusters) else ("alike", "means")
+        return max(good.get(value, 0) for value in values)
 
     def chosen():
         choices = made(graph, weight="auto").provenance.choices
         return tuple(choices[setting] for setting in ("weight", "spread"))
 
-    monkeypatch.setattr(Clusters, "few", lambda self, task, taught, smooth: self)
+    monkeypatch.setattr(clusters, "shown", lambda gathered, task: gathered)
+    monkeypatch.setattr(Clusters, "gathered_again", lambda self, *_: self)
     monkeypatch.setattr(Probe, "accuracy", given)
     monkeypatch.setattr(Clusters, "known", lambda self, task, taught: 0.85)
     assert chosen() == ("alike", "means")
@@ -222,10 +224,11 @@ def test_what_is_tried_is_taken_only_where_it_is_clearly_better(make_graph, monk
 
 @pytest.mark.parametrize(("linear", "mass"), [(0.9, "between"), (0.89, "between"), (0.6, "training")])
 def test_another_mass_is_taken_only_where_a_linear_model_can_bear_it(linear, mass, make_graph, monkeypatch):
-    monkeypatch.setattr(Clusters, "few", lambda self, task, taught, smooth: self)
+    monkeypatch.setattr(clusters, "shown", lambda gathered, task: gathered)
+    monkeypatch.setattr(Clusters, "gathered_again", lambda self, *_: self)
     monkeypatch.setattr(Clusters, "is_open", lambda self, setting, *_: setting == "mass")
-    monkeypatch.setattr(Probe, "accuracy", lambda self, method: 0.95 if method.mass == "between" else 0.5)
-    monkeypatch.setattr(Probe, "linear", lambda self, method: linear if method.mass == "between" else 0.9)
+    monkeypatch.setattr(Probe, "accuracy", lambda self, tried: 0.95 if isinstance(tried, Clusters) else 0.5)
+    monkeypatch.setattr(Probe, "linear", lambda self, tried: linear if isinstance(tried, Clusters) else 0.9)
     assert made(make_graph()).provenance.choices["mass"] == mass
 
 

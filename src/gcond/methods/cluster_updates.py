@@ -16,7 +16,7 @@ from gcond.config.metric import Metric
 from gcond.errors import DivergedError
 from gcond.graph.kept_groups import KeptGroups
 from gcond.graph.spread_features import SpreadFeatures
-from gcond.methods.clusters import CHOICES, Clustered, Clusters, labelled_by
+from gcond.methods.clusters import CHOICES, Clustered, Clusters, Gathered, labelled_by
 from gcond.models import MLP
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName
@@ -122,9 +122,7 @@ def labels_now(small: CondensedGraph, classes: Tensor, count: int) -> Tensor:
     return now / now.sum(1, keepdim=True).clamp(min=1e-12)
 
 
-def _gathered(
-    method: Clusters, task: Task, small: CondensedGraph, taught: Taught, smooth: KeptGroups
-) -> tuple[CondensedGraph, Tensor]:
+def _gathered(method: Clusters, task: Task, small: CondensedGraph, taught: Taught, smooth: KeptGroups) -> Gathered:
     """The condensed graph by what is set or chosen, and its nodes per class.
 
     Choices are made anew, as :meth:`Clusters.settle` makes them, but on this very graph and by a glance; where there is
@@ -146,11 +144,10 @@ def _gathered(
             if not method.is_open(setting, task, taught, most + LESS):
                 continue
             changed = settled.chosen(setting, other)
-            graph = changed.gather(task, taught, smooth)
-            tried[f"{setting}={other}"] = found = glance.accuracy(graph[0])
-            views = [each.view().to(task.train.y.device) for each, _ in (best, graph)]
-            if found > glance.clearly_more(most) and method.serves(setting, task, *views):
-                settled, best, most = changed, graph, found
+            others = changed.gathered_again(setting, best, task, taught, smooth)
+            tried[f"{setting}={other}"] = found = glance.accuracy(others[0])
+            if found > glance.clearly_more(most) and method.serves(setting, task, best, others):
+                settled, best, most = changed, others, found
         task.notes.choices["tried"] = tried
     task.notes.choices |= {setting: getattr(settled, setting) for setting, *_ in CHOICES}
     return best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -34,6 +34,10 @@ TRIED_PER_CLASS = 10
 """Groups of each class in the graphs by which settings are chosen, as far as it has labelled nodes."""
 CHOICES = (("weight", "alike", "labelled"), ("spread", "means", "nodes"), ("mass", "training", "between"))
 """Settings that validation chooses one after the other, with the simpler value first."""
+
+
+Gathered: TypeAlias = tuple[CondensedGraph, Tensor]
+"""A condensed graph, and its nodes per class: int64 [C]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,18 +136,20 @@ class Clusters(Method):
                 settled = settled.chosen(setting, simple)
         taught = teach(self.teacher, task.train, task.val, task.num_classes, task.seed, metric=self.metric)
         task = replace(task, importance=taught.importance)
+        population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
+        sample = replace(task, quota=population.clamp(max=TRIED_PER_CLASS))
         probe, tried, few, best = self.probe(task), dict[str, float](), None, 0.0
         for setting, simple, other in CHOICES if len(task.val.nodes) else ():
             if getattr(self, setting) != "auto":
                 continue
             if few is None:
-                few = settled.few(task, taught, smooth)
-                tried[f"{setting}={simple}"] = best = probe.accuracy(few)
+                few = settled.gather(sample, taught, smooth)
+                tried[f"{setting}={simple}"] = best = probe.accuracy(shown(few, task))
             if not self.is_open(setting, task, taught, best):
                 continue
             changed = settled.chosen(setting, other)
-            others = changed.few(task, taught, smooth)
-            tried[f"{setting}={other}"] = reached = probe.accuracy(others)
+            others = changed.gathered_again(setting, few, sample, taught, smooth)
+            tried[f"{setting}={other}"] = reached = probe.accuracy(shown(others, task))
             if reached > probe.clearly_more(best) and self.serves(setting, task, few, others):
                 settled, few, best = changed, others, reached
         made = {setting: getattr(settled, setting) for setting, _, _ in CHOICES}
@@ -160,20 +166,14 @@ class Clusters(Method):
             return _unlabelled(task) and reached < self.known(task, taught)
         return setting != "mass" or task.importance is not None
 
-    def serves(self, setting: str, task: Task, before: LabelledView, after: LabelledView) -> bool:
+    def serves(self, setting: str, task: Task, before: Gathered, after: Gathered) -> bool:
         """Whether every model can bear the other value of one of :data:`CHOICES`, which a network was better with."""
-        return setting != "mass" or self.probe(task).bears(before, after)
+        return setting != "mass" or self.probe(task).bears(shown(before, task), shown(after, task))
 
     def chosen(self, setting: str, value: str) -> Clusters:
         """The same with one of :data:`CHOICES` made."""
         changes: dict[str, Any] = {setting: value}
         return replace(self, **changes)
-
-    def few(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> LabelledView:
-        """A few of the clusters, by labels that are known, to try a choice on."""
-        population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
-        few, _ = self.gather(replace(task, quota=population.clamp(max=TRIED_PER_CLASS)), taught, smooth)
-        return few.view().to(task.train.y.device)
 
     def probe(self, task: Task) -> Probe:
         """What clusters are tried by."""
@@ -202,7 +202,7 @@ class Clusters(Method):
         """What the teacher itself knows of the validation nodes, by the same measure."""
         return measured_once(taught.classes[task.val.nodes], task.val.y, task.num_classes, self.metric, task.importance)
 
-    def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[CondensedGraph, Tensor]:
+    def gather(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> Gathered:
         """The condensed graph of labels that are known, and its nodes per class: all but the teacher."""
         nodes = int(task.quota.sum())
         mass = label_mass(nodes, self.shares(task, taught.frequencies))
@@ -219,17 +219,35 @@ class Clusters(Method):
         cluster = torch.full((task.source_nodes,), -1)
         cluster[task.train.source_index] = group
         edges = edges_between(task.train.inputs, group, nodes) if self.structure == "edges" else no_edges(nodes)
-        x = smooth.means(group, nodes, weights)
-        if self.spread == "nodes":
-            x = x.mean(0) + smooth.stretch(group, nodes, weights) * (x - x.mean(0))
         graph = CondensedGraph(
-            x=x,
+            x=smooth.means(group, nodes, weights),
             y=hard if certain else soft,
             edge_index=edges.edge_index,
             edge_weight=edges.values,
             cluster=cluster,
         )
-        return graph, quota
+        return (self.stretched(graph, task, smooth) if self.spread == "nodes" else graph), quota
+
+    def gathered_again(
+        self, setting: str, before: Gathered, task: Task, taught: Taught, smooth: SpreadFeatures
+    ) -> Gathered:
+        """What :meth:`gather` gives with another of :data:`CHOICES` than ``before``, whose groups a stretch leaves."""
+        if setting != "spread":
+            return self.gather(task, taught, smooth)
+        graph, quota = before
+        return self.stretched(graph, task, smooth), quota
+
+    def stretched(self, graph: CondensedGraph, task: Task, smooth: SpreadFeatures) -> CondensedGraph:
+        """``graph`` with its means stretched about the middle until they are spread as the nodes they stand for."""
+        assert graph.cluster is not None
+        group, middle = graph.cluster[task.train.source_index], graph.x.mean(0)
+        factor = smooth.stretch(group, graph.num_nodes, self.weights(task))
+        return replace(graph, x=middle + factor * (graph.x - middle))
+
+
+def shown(gathered: Gathered, task: Task) -> LabelledView:
+    """The graph as models see it, where the source is."""
+    return gathered[0].view().to(task.train.y.device)
 
 
 def _unlabelled(task: Task) -> bool:
