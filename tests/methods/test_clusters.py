@@ -26,8 +26,9 @@ KINDS = [
 
 
 def made(graph, nodes=12, **settings):
-    """Nodes count alike unless told otherwise, so that means are plain ones."""
-    return condense(graph, method="clusters", nodes=nodes, **{"teacher": "ridge", "weight": "alike"} | settings)
+    """Nodes count alike and means stay as they are unless told otherwise."""
+    usual = {"teacher": "ridge", "weight": "alike", "spread": "means"}
+    return condense(graph, method="clusters", nodes=nodes, **usual | settings)
 
 
 def seen_nodes(graph):
@@ -190,45 +191,69 @@ def test_a_rare_class_keeps_the_label_of_its_node(make_graph):
 
 def test_what_is_chosen_is_the_same_for_every_budget_and_is_noted(make_graph):
     graph = make_graph(features=3)
-    noted = [made(graph, nodes=nodes, weight="auto").provenance.choices for nodes in (3, 9, 30)]
+    noted = [made(graph, nodes=nodes, weight="auto", spread="auto").provenance.choices for nodes in (3, 9, 30)]
     assert noted[0] == noted[1] == noted[2]
-    assert "spread=nodes" in noted[0]["tried"]
+    assert "the simpler" in noted[0]["tried"]
 
 
-def test_what_is_tried_is_taken_only_where_it_is_clearly_better(make_graph, monkeypatch):
+def test_known_labels_count_for_more_only_where_that_is_clearly_better(make_graph, monkeypatch):
     graph = make_graph(features=3)
-    good = {"means": 0.8}
-
-    def given(self, tried):
-        values = (tried.weight, tried.spread) if isinstance(tried, Clusters) else ("alike", "means")
-        return max(good.get(value, 0) for value in values)
+    good = {"alike": 0.8, "labelled": 0.0}
 
     def chosen():
-        choices = made(graph, weight="auto").provenance.choices
-        return tuple(choices[setting] for setting in ("weight", "spread"))
+        return made(graph, weight="auto").provenance.choices["weight"]
 
     monkeypatch.setattr(clusters, "shown", lambda gathered, task: gathered)
-    monkeypatch.setattr(Clusters, "gathered_again", lambda self, *_: self)
-    monkeypatch.setattr(Probe, "accuracy", given)
+    monkeypatch.setattr(Clusters, "gather", gathering(Clusters.gather))
+    monkeypatch.setattr(Probe, "accuracy", lambda self, gathered: good[gathered.by.weight])
     monkeypatch.setattr(Clusters, "known", lambda self, task, taught: 0.85)
-    assert chosen() == ("alike", "means")
-    good["labelled"] = 0.9
-    assert chosen() == ("labelled", "means")
-    good["nodes"] = 0.901
-    assert chosen() == ("labelled", "means")
-    good["nodes"] = 1.0
-    assert chosen() == ("labelled", "nodes")
-    good["means"] = 0.86  # as much as the teacher knows, so there is nothing to win by known labels
-    assert chosen() == ("alike", "nodes")
+    assert chosen() == "alike"
+    good["labelled"] = 0.801
+    assert chosen() == "alike"
+    good["labelled"] = 1.0
+    assert chosen() == "labelled"
+    good["alike"] = 0.86  # as much as the teacher knows, so there is nothing to win by known labels
+    assert chosen() == "alike"
+
+
+def gathering(gather):
+    """``gather`` whose result remembers what gathered it."""
+
+    class By(tuple):
+        by = None
+
+    def remembering(self, *given):
+        found = By(gather(self, *given))
+        found.by = self
+        return found
+
+    return remembering
+
+
+@pytest.mark.parametrize(("common", "spread"), [(0.0, "means"), (30.0, "nodes")])
+def test_means_that_lie_close_together_are_stretched(common, spread, make_graph):
+    plain = make_graph()
+    graph = SourceGraph.build(
+        name="close",
+        x=dense(plain.x) - dense(plain.x).mean(0) + common,
+        edge_index=plain.adjacency.edge_index,
+        y=plain.y,
+        train=plain.train_mask,
+        val=plain.val_mask,
+        test=plain.test_mask,
+    )
+    small = made(graph, spread="auto")
+    assert small.provenance.choices["spread"] == spread
+    assert torch.equal(small.x, made(graph, spread=spread).x)
 
 
 @pytest.mark.parametrize(("linear", "mass"), [(0.9, "between"), (0.89, "between"), (0.6, "training")])
 def test_another_mass_is_taken_only_where_a_linear_model_can_bear_it(linear, mass, make_graph, monkeypatch):
     monkeypatch.setattr(clusters, "shown", lambda gathered, task: gathered)
-    monkeypatch.setattr(Clusters, "gathered_again", lambda self, *_: self)
+    monkeypatch.setattr(Clusters, "gather", gathering(Clusters.gather))
     monkeypatch.setattr(Clusters, "is_open", lambda self, setting, *_: setting == "mass")
-    monkeypatch.setattr(Probe, "accuracy", lambda self, tried: 0.95 if isinstance(tried, Clusters) else 0.5)
-    monkeypatch.setattr(Probe, "linear", lambda self, tried: linear if isinstance(tried, Clusters) else 0.9)
+    monkeypatch.setattr(Probe, "accuracy", lambda self, found: 0.95 if found.by.mass == "between" else 0.5)
+    monkeypatch.setattr(Probe, "linear", lambda self, found: linear if found.by.mass == "between" else 0.9)
     assert made(make_graph()).provenance.choices["mass"] == mass
 
 

@@ -64,6 +64,8 @@ class Run:
     """Epochs done."""
     loss: float = field(default=math.nan, init=False)
     """Loss of the last outer step."""
+    kept: int | None = field(default=None, init=False)
+    """The epoch whose state is the best so far by the probes; ``None`` where nothing was probed."""
     reason: str = field(default="", init=False)
     """Why it ended, when it has."""
     history: dict[str, list[float]] = field(init=False)
@@ -174,15 +176,16 @@ class Run:
     def snapshot(self) -> Snapshot:
         """The whole state between two epochs."""
         tensors = self.synthetic.snapshot() | {f"best.{key}": tensor for key, tensor in self._best.items()}
-        state = {"epoch": self.epoch, "rate": self.rate, "start": self.start, "seconds": list(self.seconds)}
-        return Snapshot(tensors, state | {key: list(values) for key, values in self.history.items()})
+        state = {"epoch": self.epoch, "kept": self.kept, "rate": self.rate, "start": self.start}
+        lists = {"seconds": list(self.seconds)} | {key: list(values) for key, values in self.history.items()}
+        return Snapshot(tensors, state | lists)
 
     def _restore(self, kept: Snapshot) -> None:
         tensors, state = kept
         try:
             self.synthetic.restore(tensors)
             self.synthetic.slow_down(state["rate"] / self.rate)
-            self.epoch = state["epoch"]
+            self.epoch, self.kept = state["epoch"], state["kept"]
             self.history = {key: list(state[key]) for key in self.history}
             self.stopwatch.earlier = (state["seconds"][0], state["seconds"][1])
         except (KeyError, TypeError, ValueError, RuntimeError):
@@ -205,7 +208,7 @@ class Run:
         if not found < best and not (
             at_start and found <= self.clearly(at_start[0])
         ):  # the first has nothing to compare with
-            self._best = self.synthetic.learned()
+            self._best, self.kept = self.synthetic.learned(), self.epoch
 
     def _lose_patience(self) -> None:
         accuracies = [probe.accuracy for probe in self.probes]

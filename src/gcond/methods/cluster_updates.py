@@ -93,6 +93,7 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
 
 def taught_again(name: TeacherName, task: Task, small: CondensedGraph, classes: Tensor, metric: Metric) -> Taught:
     """Labels for all nodes of ``task`` by the teacher ``name``, who remembers ``small``; its ``classes`` are so now."""
+    made = small.provenance
     return teach_again(
         name,
         task.train,
@@ -100,6 +101,7 @@ def taught_again(name: TeacherName, task: Task, small: CondensedGraph, classes: 
         task.num_classes,
         task.seed,
         memory=(small.x, labels_now(small, classes, task.num_classes)),
+        before=made.choices if made is not None and "penalty" in made.choices else None,
         metric=metric,
     )
 
@@ -128,13 +130,14 @@ def _gathered(method: Clusters, task: Task, small: CondensedGraph, taught: Taugh
     Choices are made anew, as :meth:`Clusters.settle` makes them, but on this very graph and by a glance; where there is
     nobody to ask they stay.
     """
-    made, settled = small.provenance, method
+    made, simple = small.provenance, method.simple()
     assert made is not None
     undecided = [each for each in CHOICES if getattr(method, each[0]) == "auto"]
     asked = len(task.val.nodes) > 0
-    for setting, simple, other in undecided:
-        settled = settled.chosen(setting, other if made.choices.get(setting) == other and not asked else simple)
-    best = settled.gather(task, taught, smooth)
+    for setting, _, other in undecided if not asked else ():
+        if made.choices.get(setting) == other:
+            simple = simple.chosen(setting, other)
+    settled, best = simple.spread_settled(simple.gather(task, taught, smooth), task, smooth)
     if undecided and asked:
         task = replace(task, importance=taught.importance)
         glance = Glance(smooth, task, method.metric)
@@ -144,10 +147,10 @@ def _gathered(method: Clusters, task: Task, small: CondensedGraph, taught: Taugh
             if not method.is_open(setting, task, taught, most + LESS):
                 continue
             changed = settled.chosen(setting, other)
-            others = changed.gathered_again(setting, best, task, taught, smooth)
+            others = changed.gather(task, taught, smooth)
             tried[f"{setting}={other}"] = found = glance.accuracy(others[0])
             if found > glance.clearly_more(most) and method.serves(setting, task, best, others):
                 settled, best, most = changed, others, found
         task.notes.choices["tried"] = tried
-    task.notes.choices |= {setting: getattr(settled, setting) for setting, *_ in CHOICES}
+    task.notes.choices |= settled.made
     return best

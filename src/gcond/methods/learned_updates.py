@@ -20,7 +20,7 @@ from gcond.matching.synthetic import Synthetic
 from gcond.methods.cluster_updates import groups_before, taught_again, updated_clusters
 from gcond.methods.clusters import Clusters, labelled_by
 from gcond.methods.gcond import GCond
-from gcond.methods.gradient_matching import GradientMatching
+from gcond.methods.gradient_matching import KEPT, GradientMatching
 
 SHORTER = 10
 """X' learns for so many times fewer epochs than when it starts from nothing."""
@@ -49,21 +49,29 @@ def learned_again(
     changes: SourceChanges,
     callbacks: Sequence[Callback],
 ) -> CondensedGraph:
-    """What ``method`` makes of ``task`` in a tenth of its epochs, from X' and Φ of ``small``."""
+    """What ``method`` makes of ``task`` in a tenth of its epochs, from X' and Φ of ``small``.
+
+    Where nothing that it learned was better than the clusters that it started from, it does not try again.
+    """
     if isinstance(method, GCond):
         method = _with_fixed_structure(method, task, small)
-    epochs = -(-method.epochs // SHORTER)
-    every = min(method.probe_every, epochs) if epochs else method.probe_every
+    origin, from_clusters = small.provenance, method.init == "clusters" and small.cluster is not None
+    kept_clusters = from_clusters and origin is not None and origin.choices.get(KEPT) == 0
+    epochs = 0 if kept_clusters else -(-method.epochs // SHORTER)
+    every = min(method.probe_every, epochs)
     method = dataclasses.replace(method, epochs=epochs, probe_every=every)
     cluster, shown = None, None
-    if method.init == "clusters" and small.cluster is not None:
+    if from_clusters:
+        assert small.cluster is not None
         assert method.teacher != "none", "refused when the settings were made"
         clustered = updated_clusters(Clusters(teacher=method.teacher, metric=method.metric), task, small, changes)
         task, cluster = clustered.task, clustered.graph.cluster
         shown = clustered.graph.y if clustered.graph.y.dim() == 2 else None
         assert cluster is not None
         heirs, _ = continued(groups_before(small.cluster, changes), cluster, small.num_nodes, len(clustered.graph.x))
-        starts = {"update": _taken_up(clustered.graph.x, small, heirs), "clusters": clustered.graph.x}
+        starts = {"clusters": clustered.graph.x}
+        if not kept_clusters:
+            starts = {"update": _taken_up(clustered.graph.x, small, heirs)} | starts
     else:
         task = _labelled(method, task, small, changes)
         fresh = initial_features(task, START if method.init in {"auto", "clusters"} else method.init)  # type: ignore[arg-type]
@@ -74,6 +82,8 @@ def learned_again(
     synthetic = made[name]
     run = method.learn(task, synthetic, callbacks, start=name)
     task.notes.start, task.notes.history, task.notes.ended = name, run.history, run.reason
+    if kept_clusters or (name == "clusters" and run.kept == 0):
+        task.notes.choices[KEPT] = 0
     return dataclasses.replace(synthetic.finish(method.ship), cluster=cluster)
 
 

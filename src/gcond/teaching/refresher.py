@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -37,22 +38,23 @@ def teach_again(
     seed: int,
     *,
     memory: tuple[Tensor, Tensor],
+    before: Mapping[str, Any] | None = None,
     metric: Metric = "accuracy",
 ) -> Taught:
     """Labels for all nodes of ``train.inputs``, as :func:`gcond.teaching.teach` gives them, in less time.
 
     ``memory`` is what an earlier teacher said, rows of spread features [n, d] and their soft labels [n, C]: a condensed
-    graph. The ridge has a closed form and is fitted anew on all labels that there are now. A network first learns the
-    memory, which takes a moment, and then goes on from there on the graph for :data:`EPOCHS` epochs. There is one of
-    them in an ensemble, too.
+    graph. The ridge has a closed form and is fitted anew on all labels that there are now, on the features that it took
+    ``before`` (:func:`gcond.teaching.ridge.ridge_scores`). A network first learns the memory, which takes a moment, and
+    then goes on from there on the graph for :data:`EPOCHS` epochs. There is one of them in an ensemble, too.
     """
     if name == "ridge" or len(train.nodes) == train.inputs.num_nodes:
-        return teach("ridge", train, val, classes, seed, metric=metric)
+        return teach("ridge", train, val, classes, seed, metric=metric, before=before)
     voices: list[Tall] = []
     facts: dict[str, Any] = {}
     train, val = in_memory(train, val, classes, beside_ridge=name != "network")
     if name != "network":
-        ridge = ridge_scores(train, val, classes, seed, metric)
+        ridge = ridge_scores(train, val, classes, seed, metric, before=before)
         facts = ridge.choices
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
     network = replace(RandomPropagation(), epochs=EPOCHS, lr=RATE, ramp=1)

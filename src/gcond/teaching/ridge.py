@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,13 @@ class Choice:
 
 @torch.no_grad()
 def ridge_scores(
-    train: LabelledView, val: LabelledView, classes: int, seed: int, metric: Metric = "accuracy"
+    train: LabelledView,
+    val: LabelledView,
+    classes: int,
+    seed: int,
+    metric: Metric = "accuracy",
+    *,
+    before: Mapping[str, Any] | None = None,
 ) -> RidgeScores:
     r"""Scores of every node of the training graph by ridge regression, in closed form.
 
@@ -77,6 +84,9 @@ def ridge_scores(
     clearly for it, :math:`Â^2 X` takes its place. λ and a are those with the highest validation accuracy, or
     ``metric``, and so is the power of the kernel :math:`\bar H \bar H^⊤`, by which unlabelled nodes have a say if few
     are labelled (:meth:`RidgeRows.powers`). :mod:`gcond.teaching.unit_rows` says what is estimated on larger graphs.
+
+    ``before`` are the :attr:`RidgeScores.choices` of the same graph when it had other nodes or labels: features stay
+    near or far as they were. All else is asked anew, since it does change as labels come.
     """
     inputs = train.inputs
     nodes, y = _some(train, seed)
@@ -89,9 +99,10 @@ def ridge_scores(
         return max(measured_once(each.argmax(1), val.y, classes, metric) for each in scores)
 
     ridge = RidgeRows(inputs, nodes, target - shares, seed)
-    unit = ridge.of(SumOfHops(HOPS))
-    (rows, weights), near = ridge.fitted(unit), False
-    if len(val.nodes):
+    near = bool(before and before.get("near", False))
+    unit = ridge.of(Hops(NEAR) if near else SumOfHops(HOPS))
+    rows, weights = ridge.fitted(unit)
+    if len(val.nodes) and before is None:
         others, far = ridge.of(Hops(NEAR)), reached(rows, weights)
         fitted = ridge.fitted(others)
         if near := reached(*fitted) > far + 2 * standard_error(far, val.y, classes, metric):

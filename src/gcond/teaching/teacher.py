@@ -52,7 +52,14 @@ class Taught:
 
 @torch.no_grad()
 def teach(
-    name: TeacherName, train: LabelledView, val: LabelledView, classes: int, seed: int, *, metric: Metric = "accuracy"
+    name: TeacherName,
+    train: LabelledView,
+    val: LabelledView,
+    classes: int,
+    seed: int,
+    *,
+    metric: Metric = "accuracy",
+    before: Mapping[str, Any] | None = None,
 ) -> Taught:
     """Labels for all nodes of ``train.inputs``.
 
@@ -66,7 +73,8 @@ def teach(
     - ``both``: the two, their probabilities multiplied;
     - ``ensemble``: the ridge and five networks over two reaches, for those who have time.
 
-    ``val`` is of the same graph as ``train``, or, where every node is labelled, not looked at.
+    ``val`` is of the same graph as ``train``, or, where every node is labelled, not looked at. ``before`` is what
+    :func:`~gcond.teaching.ridge.ridge_scores` takes.
     """
     own = F.one_hot(train.y, classes).float()
     if len(train.nodes) == train.inputs.num_nodes:
@@ -80,7 +88,7 @@ def teach(
         train, val = in_memory(train, val, classes, beside_ridge=name != "network")
     voices: list[Tall] = []
     if name != "network":
-        ridge = ridge_scores(train, val, classes, seed, metric)
+        ridge = ridge_scores(train, val, classes, seed, metric, before=before)
         choices |= ridge.choices
         voices.append(sharpen(ridge.scores, val, seed).of(ridge.scores))
     for place, hops in enumerate(REACHES[name]):
