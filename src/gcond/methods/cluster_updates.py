@@ -14,9 +14,10 @@ from gcond.condensed import CondensedGraph, Task
 from gcond.condensed.source_changes import SourceChanges
 from gcond.config.metric import Metric
 from gcond.errors import DivergedError
+from gcond.graph import LabelledView
 from gcond.graph.kept_groups import KeptGroups
 from gcond.graph.spread_features import SpreadFeatures
-from gcond.methods.clusters import CHOICES, Clustered, Clusters, Gathered, labelled_by
+from gcond.methods.clusters import Clustered, Clusters, labelled_by
 from gcond.models import MLP
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName
@@ -46,11 +47,12 @@ class Glance:
     model: ClassVar[MLP] = MLP(layers=2, hidden=64)
     recipe: ClassVar[Recipe] = Recipe(epochs=120, lr=0.05, patience=0, validate_every=10)
 
-    def accuracy(self, graph: CondensedGraph) -> float:
-        """The validation accuracy, or the ``metric``: from the same seed for every graph."""
+    def accuracy(self, condensed: LabelledView) -> float:
+        """What a probe would find, about: from the same seed for every graph."""
         seeds, classes = [self.task.seed], self.task.num_classes
         recipe = replace(self.recipe, metric=self.metric)
-        train = (self.smooth.fold(graph.x), graph.y)
+        assert isinstance(condensed.inputs.x, Tensor)
+        train = (self.smooth.fold(condensed.inputs.x.cpu()), condensed.y.cpu())
         importance = None if self.task.importance is None else self.task.importance.cpu()
         try:
             found = best_validation(
@@ -58,7 +60,7 @@ class Glance:
             )
         except DivergedError:
             return 0.0
-        return float(found)
+        return float(found) + LESS
 
     def clearly_more(self, reached: float) -> float:
         """The least accuracy that another graph has to have in place of one that ``reached`` so much."""
@@ -87,8 +89,18 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
     )
     taught = taught_again(method.teacher, task, small, changes.classes, method.metric)
     task.notes.choices |= taught.choices
-    graph, quota = _gathered(method, task, small, taught, smooth)
+    if not len(task.val.nodes):  # where there is nobody to ask, choices stay
+        method = _as_before(method, small)
+    weighted = replace(task, importance=taught.importance)
+    _, (graph, quota) = method.settled_by(Glance(smooth, weighted, method.metric), weighted, taught, smooth)
     return Clustered(replace(labelled_by(task, taught), quota=quota), graph)
+
+
+def _as_before(method: Clusters, small: CondensedGraph) -> Clusters:
+    """``method`` with the choices that were made for ``small`` where it leaves them open."""
+    assert small.provenance is not None
+    made = small.provenance.choices
+    return replace(method, **{key: made[key] for key in method.made if key in made and method.made[key] == "auto"})
 
 
 def taught_again(name: TeacherName, task: Task, small: CondensedGraph, classes: Tensor, metric: Metric) -> Taught:
@@ -122,35 +134,3 @@ def labels_now(small: CondensedGraph, classes: Tensor, count: int) -> Tensor:
     now = torch.zeros(len(soft), count)
     now[:, classes[there]] = soft[:, there]
     return now / now.sum(1, keepdim=True).clamp(min=1e-12)
-
-
-def _gathered(method: Clusters, task: Task, small: CondensedGraph, taught: Taught, smooth: KeptGroups) -> Gathered:
-    """The condensed graph by what is set or chosen, and its nodes per class.
-
-    Choices are made anew, as :meth:`Clusters.settle` makes them, but on this very graph and by a glance; where there is
-    nobody to ask they stay.
-    """
-    made, simple = small.provenance, method.simple()
-    assert made is not None
-    undecided = [each for each in CHOICES if getattr(method, each[0]) == "auto"]
-    asked = len(task.val.nodes) > 0
-    for setting, _, other in undecided if not asked else ():
-        if made.choices.get(setting) == other:
-            simple = simple.chosen(setting, other)
-    settled, best = simple.spread_settled(simple.gather(task, taught, smooth), task, smooth)
-    if undecided and asked:
-        task = replace(task, importance=taught.importance)
-        glance = Glance(smooth, task, method.metric)
-        most = glance.accuracy(best[0])
-        tried = {"the simpler": most}
-        for setting, _, other in undecided:
-            if not method.is_open(setting, task, taught, most + LESS):
-                continue
-            changed = settled.chosen(setting, other)
-            others = changed.gather(task, taught, smooth)
-            tried[f"{setting}={other}"] = found = glance.accuracy(others[0])
-            if found > glance.clearly_more(most) and method.serves(setting, task, best, others):
-                settled, best, most = changed, others, found
-        task.notes.choices["tried"] = tried
-    task.notes.choices |= settled.made
-    return best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -32,11 +32,18 @@ MATCHED = 100_000
 two condensed graphs."""
 TRIED_PER_CLASS = 10
 """Groups of each class in the graphs by which settings are chosen, as far as it has labelled nodes."""
-CHOICES = (("weight", "alike", "labelled"), ("mass", "training", "between"))
-"""Settings that validation chooses one after the other, with the simpler value first."""
 CLOSE = 0.5
 """Means are close together where they lie nearer to their middle than this share of their length, by averages: 0.3 to
 0.4 on graphs of purchases, which have most of their words in common, 0.7 to 1 on citations, words and made-up ones."""
+
+
+class Judge(Protocol):
+    """Whoever tells how much a network learns from a condensed graph."""
+
+    def accuracy(self, condensed: LabelledView) -> float: ...
+
+    def clearly_more(self, reached: float) -> float:
+        """The least that another graph has to have in place of one that ``reached`` so much."""
 
 
 Gathered: TypeAlias = tuple[CondensedGraph, Tensor]
@@ -101,8 +108,8 @@ class Clusters(Method):
     it stands for. ``auto`` does that where the means lie close together."""
     mass: Literal["auto", "training", "between", "frequencies"] = "auto"
     """The classes' shares of the labels: as in the ``training`` labels, as their ``frequencies`` among all nodes are
-    estimated, or ``between``, the geometric mean of the two. ``auto`` takes that where validation is clearly for it,
-    and a linear model, which learns uneven shares before all else, does not pay for it."""
+    estimated, or ``between``, the geometric mean of the two. ``auto`` takes that where validation nodes were drawn by
+    class, and a linear model, which learns uneven shares before all else, does not pay for it."""
     structure: Literal["none", "edges"] = "none"
     """``edges`` gives A' the edges between clusters, for models that want some; ``none`` is A' = I."""
     metric: Metric = field(default="accuracy", metadata=LATER)
@@ -125,45 +132,49 @@ class Clusters(Method):
         return labelled_by(task, taught)
 
     def settle(self, task: Task, smooth: SpreadFeatures) -> tuple[Clusters, Taught]:
-        """This method with every choice made, so that clusters teach a network best, and the labels of its teacher.
+        """This method with every choice made, and the labels of its teacher.
 
-        They are made at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
-        graph have the same. The spread follows a rule (:meth:`spread_settled`). The others are tried: the simpler one
-        stays where the other is not better by half a standard error of the validation accuracy, and where there are no
-        validation nodes. That labelled nodes count for more is only tried where clusters teach less than the teacher
-        knows: elsewhere its labels are as good as known ones. Another mass of the classes is only taken where a linear
-        model can bear it (:meth:`gcond.matching.probe.Probe.bears`).
+        Choices are made at :data:`TRIED_PER_CLASS` groups for each class whatever the budget, so that all budgets of a
+        graph have the same.
         """
         taught = teach(self.teacher, task.train, task.val, task.num_classes, task.seed, metric=self.metric)
-        task = replace(task, importance=taught.importance)
         population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
-        sample = replace(task, quota=population.clamp(max=TRIED_PER_CLASS))
-        simple = self.simple()
-        settled, few = simple.spread_settled(simple.gather(sample, taught, smooth), sample, smooth)
-        undecided = [each for each in CHOICES if getattr(self, each[0]) == "auto"] if len(task.val.nodes) else []
-        if undecided:
-            probe = self.probe(task)
-            best = probe.accuracy(shown(few, task))
-            tried = {"the simpler": best}
-            for setting, _, other in undecided:
-                if not self.is_open(setting, task, taught, best):
-                    continue
-                changed = settled.chosen(setting, other)
-                others = changed.gather(sample, taught, smooth)
-                tried[f"{setting}={other}"] = reached = probe.accuracy(shown(others, task))
-                if reached > probe.clearly_more(best) and self.serves(setting, task, few, others):
-                    settled, few, best = changed, others, reached
-            task.notes.choices["tried"] = tried
-        task.notes.choices |= taught.choices | settled.made
+        sample = replace(task, importance=taught.importance, quota=population.clamp(max=TRIED_PER_CLASS))
+        settled, _ = self.settled_by(self.probe(sample), sample, taught, smooth)
+        task.notes.choices |= taught.choices
         return settled, taught
 
-    def simple(self) -> Clusters:
-        """The same with the simpler value of each of :data:`CHOICES` that is open."""
-        simpler = self
-        for setting, value, _ in CHOICES:
-            if getattr(self, setting) == "auto":
-                simpler = simpler.chosen(setting, value)
-        return simpler
+    def settled_by(self, judge: Judge, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[Clusters, Gathered]:
+        """This method with every choice made for what it gathers of ``task``, and that.
+
+        - The spread follows a rule (:meth:`spread_settled`).
+        - That labelled nodes count for more is tried where clusters teach less than the teacher knows: elsewhere its
+          labels are as good as known ones. It is taken where the ``judge`` finds clearly more by it.
+        - Another mass of the classes is tried where validation nodes were not drawn as all nodes are: elsewhere
+          training labels tell as much. It is taken where a linear model can bear it, which learns uneven shares before
+          all else; networks gain by it nearly everywhere, but less than a few hundred validation nodes could tell.
+
+        Where there are no validation nodes the simpler values stay.
+        """
+        settled = self.chosen("weight", "alike") if self.weight == "auto" else self
+        settled = settled.chosen("mass", "training") if self.mass == "auto" else settled
+        settled, gathered = settled.spread_settled(settled.gather(task, taught, smooth), task, smooth)
+        tried = dict[str, float]()
+        if self.weight == "auto" and len(task.val.nodes) and _unlabelled(task):
+            tried["weight=alike"] = reached = judge.accuracy(shown(gathered, task))
+            if reached < self.known(task, taught):
+                changed = settled.chosen("weight", "labelled")
+                others = changed.gather(task, taught, smooth)
+                tried["weight=labelled"] = found = judge.accuracy(shown(others, task))
+                if found > judge.clearly_more(reached):
+                    settled, gathered = changed, others
+        if self.mass == "auto" and len(task.val.nodes) and task.importance is not None:
+            changed = settled.chosen("mass", "between")
+            others = changed.gather(task, taught, smooth)
+            if self.probe(task).bears(shown(gathered, task), shown(others, task)):
+                settled, gathered = changed, others
+        task.notes.choices |= settled.made | ({"tried": tried} if tried else {})
+        return settled, gathered
 
     @property
     def made(self) -> dict[str, str]:
@@ -184,22 +195,8 @@ class Clusters(Method):
             return self.chosen("spread", "means"), means
         return self.chosen("spread", "nodes"), (self.stretched(graph, task, smooth), quota)
 
-    def is_open(self, setting: str, task: Task, taught: Taught, reached: float) -> bool:
-        """Whether one of :data:`CHOICES` is worth a try where the simpler value has ``reached`` so much.
-
-        That labelled nodes count for more, where clusters teach less than the teacher knows; another mass of the
-        classes, where validation nodes were not drawn as all nodes are: else training labels tell as much as they.
-        """
-        if setting == "weight":
-            return _unlabelled(task) and reached < self.known(task, taught)
-        return task.importance is not None
-
-    def serves(self, setting: str, task: Task, before: Gathered, after: Gathered) -> bool:
-        """Whether every model can bear the other value of one of :data:`CHOICES`, which a network was better with."""
-        return setting != "mass" or self.probe(task).bears(shown(before, task), shown(after, task))
-
     def chosen(self, setting: str, value: str) -> Clusters:
-        """The same with one of :data:`CHOICES` made."""
+        """The same with a choice made."""
         changes: dict[str, Any] = {setting: value}
         return replace(self, **changes)
 
