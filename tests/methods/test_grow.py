@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from gcond import methods
 from gcond.callbacks import Callback
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.condensed.provenance import Provenance
+from gcond.condensed.provenance import KEPT_EPOCH, Provenance
 from gcond.errors import GcondError
 from gcond.graph.budget import nodes_per_class
 from gcond.matching.probe import Probe
 from gcond.matching.source_side import real_side
 from gcond.matching.structure import PairwiseMLP
 from gcond.methods.condense import condense
-from gcond.methods.gradient_matching import KEPT
 from gcond.methods.grow import added_per_class, grow
 
 QUICK = {"epochs": 3, "outer": 2, "inner": 1, "probe_every": 0}
@@ -165,7 +164,7 @@ def test_soft_labels_and_what_was_chosen_are_gone_on_with(taught, tmp_path):
     assert made.settings == first.settings
     assert (made.settings["delta"], made.start) == ("auto", "sample")
     delta = first.choices["delta"]
-    chosen = {key: value for key, value in first.choices.items() if key != KEPT}  # of the old nodes' own run
+    chosen = {key: value for key, value in first.choices.items() if key != KEPT_EPOCH}  # of the old nodes' own run
     assert made.choices == chosen
     assert grow(once, on=source, nodes=NEW).provenance.choices == chosen
     weights = PairwiseMLP(hidden=8).adjacency(small.structure, grown.x)

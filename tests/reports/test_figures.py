@@ -365,6 +365,7 @@ def test_what_was_kept_is_the_best_probe_and_the_start_has_to_be_beaten():
     assert kept_probe({"probe": [0.5, 0.5], "probe_epoch": [0, 5]}) == (0, 0.5)
     assert kept_probe({"probe": [0.9], "probe_epoch": [0]}) == (0, 0.9)
     assert kept_probe({}) is None
+    assert kept_probe({"probe": [0.4, 0.5], "probe_epoch": [0, 5]}, kept=0) == (0, 0.4)
 
 
 def test_a_selected_graph_has_no_curves():

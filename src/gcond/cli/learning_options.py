@@ -150,14 +150,14 @@ def learned_facts(provenance: Provenance) -> dict[str, str]:
     ran, most = len(history["loss"]), provenance.settings["epochs"]
     short = provenance.ended if late else "stopped early"
     found = {"epochs": f"{ran:,}" if ran == most else f"{ran:,} of {most:,}, {short}"}
-    kept = kept_probe(history)
+    kept = kept_probe(history, provenance.kept_epoch)
     if kept is not None:
         epoch, best = kept
         place = f"after epoch {epoch:.0f}" if epoch else "at the start"
         found["best probe"] = f"{percent(best)} % validation {provenance.metric} {place}"
         if ran and not epoch:
             start = f"init={provenance.start}" if provenance.start else "it"
-            found["kept"] = f"the start itself: nothing that was learned from {start} probed better"
+            found["kept"] = f"the start itself: nothing that was learned from {start} probed clearly better"
     if late:
         epochs = ran if kept is None else int(kept[0])
         found["again"] = f"epochs={epochs} with init={provenance.start}: the seed alone does not know of the clock"

@@ -61,6 +61,10 @@ class Parent(TypedDict, total=False):
     parent: Parent
 
 
+KEPT_EPOCH = "kept_epoch"
+"""The name of :attr:`Provenance.kept_epoch` among the choices."""
+
+
 class Changes(TypedDict, total=False):
     """What changed in a source graph, counted; without digests in the file only its sizes are known."""
 
@@ -191,6 +195,12 @@ class Provenance:
     """The updates that followed the source to what it is now, the latest last."""
     parent: Parent = field(default_factory=Parent)
     """The making of that graph: :meth:`as_parent` of its provenance, with a parent of its own if it was grown too."""
+
+    @property
+    def kept_epoch(self) -> int | None:
+        """The epoch whose state a method that learns has kept, 0 for its start; ``None`` where nothing was probed."""
+        kept = self.choices.get(KEPT_EPOCH)
+        return None if kept is None else int(kept)
 
     @property
     def metric(self) -> str:

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from gcond.condensed import CondensedGraph, Task
+from gcond.condensed.provenance import KEPT_EPOCH
 from gcond.config.settings import LATER
 from gcond.linalg.learned_matrix import LearnedMatrix
 from gcond.linalg.sparse import Adjacency, SparseMatrix
@@ -136,13 +137,14 @@ class GCond(GradientMatching):
         adjacency = synthetic.settled().adjacency
         assert isinstance(adjacency, Tensor | LearnedMatrix)
         probe = Probe(task.val, task.num_classes, task.seed, self.metric, importance=task.importance)
-        factors = FACTORS if self.probe_every else (USUAL,)
-        deltas = [relative_threshold(adjacency, factor) for factor in factors]
-
-        def reached(delta: float) -> float:
-            return probe.accuracy(synthetic.view(partial(self.cut, delta)))
-
-        best = max(deltas, key=reached) if len(deltas) > 1 else deltas[0]  # of equal ones the first, with fewer edges
+        deltas = [relative_threshold(adjacency, factor) for factor in (FACTORS if self.probe_every else (USUAL,))]
+        best = deltas[0]
+        if len(deltas) > 1:
+            found = {delta: probe.accuracy(synthetic.view(partial(self.cut, delta))) for delta in deltas}
+            best = max(deltas, key=found.__getitem__)  # of equal ones the first, with fewer edges
+            # Where nothing was learned, edges are those of a network at random, and the start has none.
+            if task.notes.choices.get(KEPT_EPOCH) == 0 and found[best] <= probe.clearly_more(found[deltas[0]]):
+                best = deltas[0]
         task.notes.choices["delta"] = best
         return synthetic.finish(partial(self.cut, best))
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gcond import models
 from gcond.condensed import CondensedGraph, Task
+from gcond.condensed.provenance import KEPT_EPOCH
 from gcond.config import settings
 from gcond.config.metric import Metric
 from gcond.config.settings import LATER
@@ -44,8 +45,6 @@ from gcond.training.largest_product import largest_product
 # What `init="auto"` tries, and for how long. The last is taken where there are no probes.
 STARTS: tuple[Init, ...] = ("sample", "propagated-means")
 TRIAL_EPOCHS = 5
-KEPT = "kept_epoch"
-"""Among a run's choices: the epoch whose state was kept, 0 where it is the start."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,7 @@ class GradientMatching(Method):
         run = self.learn(task, synthetic, callbacks, start=init)
         task.notes.start, task.notes.history, task.notes.ended = init, run.history, run.reason
         if run.kept is not None:
-            task.notes.choices[KEPT] = run.kept
+            task.notes.choices[KEPT_EPOCH] = run.kept
         small = self.finished(task, synthetic)
         return small if clustered is None else replace(small, cluster=clustered.graph.cluster)
 

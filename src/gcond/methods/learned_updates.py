@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gcond.condensed import CondensedGraph, Task
+from gcond.condensed.provenance import KEPT_EPOCH
 from gcond.condensed.source_changes import SourceChanges
 from gcond.errors import GcondError
 from gcond.graph.group_heirs import continued
@@ -20,7 +21,7 @@ from gcond.matching.synthetic import Synthetic
 from gcond.methods.cluster_updates import groups_before, taught_again, updated_clusters
 from gcond.methods.clusters import Clusters, labelled_by
 from gcond.methods.gcond import GCond
-from gcond.methods.gradient_matching import KEPT, GradientMatching
+from gcond.methods.gradient_matching import GradientMatching
 
 SHORTER = 10
 """X' learns for so many times fewer epochs than when it starts from nothing."""
@@ -56,7 +57,7 @@ def learned_again(
     if isinstance(method, GCond):
         method = _with_fixed_structure(method, task, small)
     origin, from_clusters = small.provenance, method.init == "clusters" and small.cluster is not None
-    kept_clusters = from_clusters and origin is not None and origin.choices.get(KEPT) == 0
+    kept_clusters = from_clusters and origin is not None and origin.kept_epoch == 0
     epochs = 0 if kept_clusters else -(-method.epochs // SHORTER)
     every = min(method.probe_every, epochs)
     method = dataclasses.replace(method, epochs=epochs, probe_every=every)
@@ -83,7 +84,7 @@ def learned_again(
     run = method.learn(task, synthetic, callbacks, start=name)
     task.notes.start, task.notes.history, task.notes.ended = name, run.history, run.reason
     if kept_clusters or (name == "clusters" and run.kept == 0):
-        task.notes.choices[KEPT] = 0
+        task.notes.choices[KEPT_EPOCH] = 0
     return dataclasses.replace(synthetic.finish(method.ship), cluster=cluster)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gcond.condensed import CondensedGraph
@@ -28,7 +29,8 @@ def curves_figure(small: CondensedGraph) -> Figure:
     probes = list(zip(history.get("probe_epoch", []), history.get("probe", []), strict=False))
     if not loss and not probes:
         raise GcondError("this graph has no loss curve: only what a method learned with epochs has one")
-    panels = [draw for draw, data in ((_loss, loss), (_probe, probes)) if data]
+    kept = kept_probe(history, small.provenance.kept_epoch if small.provenance is not None else None)
+    panels = [draw for draw, data in ((_loss, loss), (partial(_probe, kept=kept), probes)) if data]
     what = " and ".join(name for name, data in (("loss", loss), ("validation probe", probes)) if data)
     figure = style.canvas(f"{style.subject(small)}: {what}", height=1.4 + 2.0 * len(panels))
     all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
@@ -45,11 +47,16 @@ def curves_figure(small: CondensedGraph) -> Figure:
     return figure
 
 
-def kept_probe(history: dict[str, list[float]]) -> tuple[float, float] | None:
-    """Epoch and accuracy of the state that was kept: the best probe, of equal ones the start or else the latest."""
+def kept_probe(history: dict[str, list[float]], kept: int | None = None) -> tuple[float, float] | None:
+    """Epoch and accuracy of the state that was kept, which files of earlier versions do not say.
+
+    There it is the best probe, of equal ones the start or else the latest.
+    """
     probes = list(zip(history.get("probe_epoch", []), history.get("probe", []), strict=False))
     if not probes:
         return None
+    if kept is not None:
+        return next(((epoch, accuracy) for epoch, accuracy in probes if epoch == kept), None)
     best = max(accuracy for _, accuracy in probes)
     epochs = [epoch for epoch, accuracy in probes if accuracy == best]
     return (0.0 if 0 in epochs else max(epochs)), best
@@ -86,14 +93,13 @@ def _loss(axes: Axes, history: dict[str, list[float]]) -> None:
         )
 
 
-def _probe(axes: Axes, history: dict[str, list[float]]) -> None:
+def _probe(axes: Axes, history: dict[str, list[float]], kept: tuple[float, float] | None) -> None:
     epochs = history["probe_epoch"][: len(history["probe"])]
     accuracy = [100 * value for value in history["probe"][: len(epochs)]]
     axes.plot(epochs, accuracy, color=PROBE, marker="o", markersize=5)
     axes.margins(y=0.2)
     if epochs and epochs[0] == 0:
         _beside(axes, 0, accuracy[0], "start", up=accuracy[0] >= max(accuracy), left=False)
-    kept = kept_probe(history)
     if kept is None:
         return
     epoch, best = kept[0], 100 * kept[1]
