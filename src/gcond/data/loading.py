@@ -234,7 +234,8 @@ def _from_npz(path: Path, request: Request) -> SourceGraph:
     archive = Archive(path, str(path))
     if "node_features" in archive:
         return heterophilous.assemble(archive, request)
-    reader = edge_list_npz if "edge_index" in archive else gnn_benchmark
+    named = "edge_index" in archive or ("adj_data" not in archive and ("x" in archive or "y" in archive))
+    reader = edge_list_npz if named else gnn_benchmark
     return reader.assemble(archive, request)
 
 
