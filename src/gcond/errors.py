@@ -20,10 +20,14 @@ class GcondWarning(UserWarning):
     """Something that can be used is not what was expected; the command line says the same in its own voice."""
 
 
+_WITHIN = ("gcond", "contextlib", "torch")
+"""Packages between a person's line and a warning: gcond, and those whose ``with`` and decorators it uses."""
+
+
 def warn(text: str) -> None:
     """Say ``text`` as a :class:`GcondWarning` of the line that called gcond, however deep in it we are."""
     depth, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gcond":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _WITHIN:
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, GcondWarning, stacklevel=depth)
 

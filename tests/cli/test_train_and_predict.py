@@ -92,6 +92,24 @@ def test_predictions_are_a_table(suffix, workspace, gcond, model):
     assert said["accuracy"] == {}
 
 
+def test_nodes_of_classes_that_the_model_does_not_know_are_wrong_and_it_is_said(workspace, gcond, model):
+    graph = build_tiny(class_names=("ant", "bee", "new"), extra_edges=((0, 1), (1, 0)))
+    graph.save("other.safetensors")
+    found = gcond("predict", model, "--on", "other.safetensors", "-o", "p.csv", "--labels", "--json")
+    said = json.loads(found.out)
+    strangers = int((graph.y == 2).sum())
+    assert said["unknown_classes"] == {"new": strangers}
+    assert not said["same_source"]
+    told = f"note: {strangers} labelled nodes are of a class that the model does not know (new): they count as wrong\n"
+    assert told in found.err
+    rows = list(csv.DictReader((workspace.folder / "p.csv").open(newline="")))
+    test = [row for row, among in zip(rows, graph.test_mask.tolist(), strict=True) if among]
+    assert said["accuracy"]["test"] == pytest.approx(sum(row["class"] == row["label"] for row in test) / len(test))
+    shown = gcond("predict", model, "--on", "other.safetensors", "-o", "p.csv", "--force").out
+    assert "'tiny' is not the graph the model was made from" in " ".join(shown.split())
+    assert "is not the graph" not in gcond("predict", model, "--on", workspace.source, "-o", "q.csv").out
+
+
 def test_a_note_names_the_option(workspace, gcond):
     """A note of Python's, in the words of the command line."""
     graph = build_tiny()

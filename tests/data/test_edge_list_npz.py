@@ -89,6 +89,26 @@ def test_refused(arrays, tmp_path, changes, words):
         gcond.load(saved(tmp_path, arrays, **changes), features="none")
 
 
+def test_arrays_that_contradict_each_other_are_refused_by_their_headers(arrays, tmp_path, monkeypatch):
+    paths = {
+        "3 labels for 80 nodes": {"y": np.zeros(3, dtype=np.int64)},
+        "3 labels for 80 nodes: ": {"y": np.zeros((3, 1), dtype=np.int64)},
+        r"\[2, edges\]": {"edge_index": arrays["edge_index"].T},
+        "3 edge weights": {"edge_weight": np.ones(3)},
+    }
+    monkeypatch.setattr(np, "load", None)  # whoever unpacked one would trip over this
+    for words, changes in paths.items():
+        with pytest.raises(GcondError, match=words):
+            gcond.load(saved(tmp_path, arrays, **changes))
+
+
+@pytest.mark.parametrize("kept", ["x", "y"])
+def test_without_edges_it_is_edges_that_are_missing(arrays, tmp_path, kept):
+    np.savez(tmp_path / "g.npz", **{kept: arrays[kept]})
+    with pytest.raises(GcondError, match=rf"has no array 'edge_index' \(it has {kept}\)"):
+        gcond.load(tmp_path / "g.npz", labelled=kept == "y")
+
+
 def test_sizes_are_looked_at_before_anything_is_read(arrays, tmp_path, monkeypatch):
     path = saved(tmp_path, arrays)
     monkeypatch.setattr("gcond.data.size_check.available_bytes", lambda: 1000)

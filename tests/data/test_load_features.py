@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 import gcond
 from gcond.errors import GcondError
 from gcond.graph.features import FeatureTransform
+from gcond.graph.stored_graph import StoredGraph
 from gcond.linalg.sparse import dense
 
 WORDS = "synthetic:sparse,nodes=300,features=200"
@@ -52,6 +54,22 @@ def test_statistics_of_all_nodes_do_not_become_inductive(kind):
     assert (inductive.transform == graph.transform) == (kind == "unit-columns")  # words are 1 or nothing either way
     assert inductive.with_setting("inductive").sha256 == inductive.sha256
     assert inductive.with_setting("transductive").transform == inductive.transform
+
+
+@pytest.mark.parametrize("factors", [[1e30] * 6, [1, 1, 1e8, 1, 1, 1e-8]], ids=["huge", "mixed"])
+def test_a_file_of_useless_scale_is_mended_though_little_can_be_learned(factors, tmp_path):
+    stream = np.random.default_rng(0)
+    y, edges = stream.integers(0, 3, 300), stream.integers(0, 300, (2, 900))
+    x = stream.normal(size=(300, 6)) + np.eye(3).repeat(2, 1)[y]
+    np.savez(tmp_path / "g.npz", x=(x * factors).astype("f4"), y=y, edge_index=edges)
+    graph = gcond.load(tmp_path / "g.npz")
+    assert graph.transform.kind != "none"
+    gcond.pack(tmp_path / "g.npz", tmp_path / "store.gcond")
+    there = gcond.load(tmp_path / "store.gcond", memory_limit="1MB")
+    assert isinstance(there, StoredGraph)
+    assert there.transform.kind == graph.transform.kind
+    asked = gcond.load(tmp_path / "g.npz", features="none")
+    assert "features='auto' chooses a transform" in asked.notes[-1]
 
 
 def test_the_given_graph_is_left_alone(make_graph):

@@ -9,12 +9,13 @@ import torch
 
 import gcond
 from gcond.graph import feature_choice
-from gcond.graph.feature_choice import _clearly_better, _Rows, _spread, candidates, choose_transform
+from gcond.graph.feature_choice import _chosen, _clearly_better, _Rows, _spread, candidates, choose_transform
 from gcond.graph.feature_treatment import treated
 from gcond.graph.features import FeatureTransform, compact, has_negative
 from gcond.linalg.sparse import SparseMatrix, dense
 
 GAUSSIAN = "synthetic:small,nodes=600,classes=3,features=20"
+WORD_OF_TINY = "the features are too small to be fitted, rows have length 4.8e-06"
 WORDS = "synthetic:sparse,nodes=600,classes=3,features=300,signal=0.4"
 
 
@@ -79,7 +80,8 @@ def test_without_validation_nodes_there_is_nothing_to_choose_by(make_graph):
     graph = dataclasses.replace(graph, val_mask=torch.zeros_like(graph.val_mask))
     choice = choose_transform(graph, graph.x)
     assert choice.transform == FeatureTransform()
-    assert "no validation nodes" in choice.note
+    assert choice.note.endswith("there are no validation nodes to choose by")
+    assert choose_transform(graph, graph.x * 1e-6).note.endswith("; but " + WORD_OF_TINY)
 
 
 def test_rows_are_those_of_the_views(setting, make_graph, monkeypatch):
@@ -113,6 +115,27 @@ def test_differences_within_noise_are_none():
     assert not _clearly_better(slightly, usual)
     assert _clearly_better(clearly, usual)
     assert not _clearly_better(usual, clearly)
+
+
+def test_features_of_a_useless_scale_stay_only_where_that_is_clearly_better():
+    usual = torch.zeros(100)
+    usual[:70] = 1
+    worse, clearly = usual.clone(), usual.clone()
+    worse[67:70] = 0
+    clearly[70:76] = 1
+    assert _chosen({"none": usual, "unit-rows": worse, "standardise": worse}, useless=True) == "unit-rows"
+    assert _chosen({"none": usual, "unit-rows": worse, "standardise": usual}, useless=True) == "standardise"
+    assert _chosen({"none": clearly, "unit-rows": usual}, useless=True) == "none"
+    assert _chosen({"none": worse, "unit-rows": usual}, useless=False) == "none"
+
+
+def test_where_they_stay_all_the_same_it_is_said(clean, monkeypatch):
+    spoilt = dataclasses.replace(clean, x=compact(tiny(dense(clean.x))))
+    monkeypatch.setattr(feature_choice, "_clearly_better", lambda right, usual: True)
+    monkeypatch.setattr(feature_choice, "judge", lambda *rows: torch.ones(3))
+    choice = choose_transform(spoilt, spoilt.x)
+    assert choice.transform == FeatureTransform()
+    assert "; but the features are too small to be fitted" in choice.note
 
 
 def test_candidates_suit_the_features():

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from gcond.condensed.score import Score
+from gcond.condensed.score import ClassMetrics, Score
 from gcond.graph.statistics import Statistics
 from gcond.reports.audit_table import audit_lines, audit_tables
+from gcond.reports.class_table import class_table
 from gcond.reports.comparison_table import comparison_table, failure_lines, legend
 from gcond.reports.reproduction_table import reproduction_table
 from gcond.reports.search_table import search_tables
@@ -127,6 +128,11 @@ def test_what_is_not_known_is_left_open():
     (edges,) = [row for row in statistics_table({"x": replace(small, listed_edges=9)}).rows if "listed" in row[0]]
     assert edges == ("edges as listed", "9")
     assert [row[0] for row in statistics_table({"large": large}).rows] == ["nodes", "storage"]
+
+
+def test_classes_whose_names_differ_in_control_characters_only_look_different():
+    table = class_table({"gcn": ClassMetrics(0.4, 0.0, 0.4, 0.0, (0.5, 0.25))}, ("a\x1bb", "a\x07b"))
+    assert [row[0] for row in table.rows] == [r"a\x1bb", r"a\x07b"]
 
 
 def test_facts_leave_empty_ones_out():

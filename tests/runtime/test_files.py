@@ -334,8 +334,11 @@ def test_a_link_stays_and_its_file_is_written(tmp_path):
         link.unlink(missing_ok=True)
         link.symlink_to("elsewhere/real")
         check_writable(link)
-        with pytest.warns(GcondWarning, match="link' is a link, so what it leads to is written: '.*elsewhere/real'"):
+        with pytest.warns(
+            GcondWarning, match="link' is a link, so what it leads to is written: '.*elsewhere/real'"
+        ) as told:
             write_tensors(link, TENSORS, METADATA)
+        assert [each.filename for each in told] == [__file__]  # and not the standard library's
         assert link.is_symlink()
         assert not real.is_symlink()
         assert read_tensors(real)[1] == METADATA

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -42,6 +43,7 @@ def command(
     Those without a label: gcond predict model.safetensors --on my-graph --part unlabelled -o predictions.csv
     """
     voice = common.start()
+    from gcond.condensed.origin import same_source, source_difference
     from gcond.reports.tables import count, facts, percent, seconds
     from gcond.training.predictions import check_table_name
     from gcond.training.trained_model import load_model
@@ -61,7 +63,9 @@ def command(
         found = trained.predict(graph, wanted, device=common.device, threads=common.threads)
         found.save(out, labels=labels, on_progress=tick)
     spent = time.perf_counter() - began
-    accuracy = _accuracy(found, graph)
+    accuracy, unknown = _accuracy(found, graph), found.unknown_classes()
+    if accuracy and unknown:
+        voice.note(_of_unknown_classes(unknown))
     counts = sorted(found.counts().items(), key=lambda each: -each[1])
     shown = [f"{name} ({number:,})" for name, number in counts if number][:6]
     more = sum(1 for _, number in counts if number) - len(shown)
@@ -69,6 +73,7 @@ def command(
         "wrote": str(out),
         "holds": f"{count(len(found), 'node')} of {graph.name}: id, class, the probability of each class",
         "predicted": ", ".join([*shown, *([f"and {more} more classes"] if more else [])]),
+        "another graph": source_difference(trained.record, graph, "the model was"),
         "accuracy": ", ".join(f"{percent(share)} % of {each} nodes" for each, share in accuracy.items()),
         "computed on": found.computed_on,
         "time": seconds(spent),
@@ -80,12 +85,23 @@ def command(
         "nodes": len(found),
         "classes": found.counts(),
         "accuracy": accuracy,
+        "unknown_classes": unknown,
         "computed_on": found.computed_on,
         "setting": graph.setting,
-        "same_source": trained.record.source.get("sha256") == graph.sha256,
+        "same_source": same_source(trained.record, graph),
         "seconds": spent,
     }
     voice.result(payload, facts(about).rich())
+
+
+def _of_unknown_classes(unknown: Mapping[str, int]) -> str:
+    from gcond.reports.tables import count
+
+    nodes, names = sum(unknown.values()), list(unknown)
+    listed = ", ".join([*names[:5], *(["…"] if len(names) > 5 else [])])
+    of = "a class" if len(names) == 1 else "classes"
+    are, they = ("is", "it counts") if nodes == 1 else ("are", "they count")
+    return f"{count(nodes, 'labelled node')} {are} of {of} that the model does not know ({listed}): {they} as wrong"
 
 
 def _listed(path: Path) -> list[str]:

@@ -76,19 +76,21 @@ def load(
             f"'{graph.name}' and the work on it take about {need / 10**6:.0f} MB, and the limit is {limit / 10**6:.0f} "
             "MB: pack it with `gcond pack`, and give the store, which is read from disk"
         )
-    return _doubted(source, graph) if features is None else graph
+    return _doubted(source, features, graph)
 
 
-def _doubted(source: Any, graph: SourceGraph) -> SourceGraph:
-    """``graph`` with a note where its features are as a person had them, nobody chose that, and their scale is useless.
+def _doubted(source: Any, features: Any, graph: SourceGraph) -> SourceGraph:
+    """``graph`` with a note where its features are as a person had them and their scale is useless.
 
-    Tables and other files get a transform that is chosen; what gcond wrote, and a ``Data``, stay as they are.
+    What gcond wrote, and a ``Data``, stay as they are, and so does what is asked for as it is. Tables and other files
+    get a transform that is chosen, which speaks for itself.
     """
     from gcond.graph import SourceGraph
     from gcond.graph.feature_scale import scale_warning
 
-    given = not isinstance(source, str | os.PathLike) or Path(source).suffix == ".safetensors"
-    if not given or isinstance(source, SourceGraph) or graph.transform.kind != "none" or _is_stored(graph):
+    kept = features is None and (not isinstance(source, str | os.PathLike) or Path(source).suffix == ".safetensors")
+    kept = kept or features == "none"
+    if not kept or isinstance(source, SourceGraph) or graph.transform.kind != "none" or _is_stored(graph):
         return graph
     warned = scale_warning(graph.x)
     return replace(graph, notes=(*graph.notes, warned)) if warned and warned not in graph.notes else graph
@@ -232,7 +234,8 @@ def _from_npz(path: Path, request: Request) -> SourceGraph:
     archive = Archive(path, str(path))
     if "node_features" in archive:
         return heterophilous.assemble(archive, request)
-    reader = edge_list_npz if "edge_index" in archive else gnn_benchmark
+    named = "edge_index" in archive or ("adj_data" not in archive and ("x" in archive or "y" in archive))
+    reader = edge_list_npz if named else gnn_benchmark
     return reader.assemble(archive, request)
 
 

@@ -53,22 +53,30 @@ class Archive:
 
     def read(self, keys: Sequence[str], whole: Sequence[str] = ()) -> dict[str, Tensor]:
         """The arrays ``keys`` as numbers of a type that torch has; those among ``whole`` must be whole numbers."""
-        if missing := [key for key in keys if key not in self]:
-            raise GcondError(
-                f"'{self.name}' has no array '{missing[0]}' (it has {', '.join(sorted(self._sizes)[:12]) or 'none'}): "
-                "the gnn-benchmark layout is adj_data, adj_indices, adj_indptr, adj_shape, the same with attr_, "
-                "labels; PyG's names are x, y, edge_index"
-            )
+        self._check_names(keys)
         require_memory(2 * sum(self._sizes[key] for key in keys), f"'{self.name}'")
+        self.shapes(keys)
         try:
-            self._check_lengths(keys)
             with np.load(self._open(), allow_pickle=False) as arrays:
                 found = {key: self._array(arrays, key) for key in keys}
         except GcondError:
             raise
-        except Exception:  # as above: whatever the parser says of foreign bytes, the file is not whole
+        except Exception:  # as for the headers
             raise GcondError(f"'{self.name}' is damaged or cut short") from None
         return {key: (whole_numbers if key in whole else tensor)(found[key], self.label(key)) for key in keys}
+
+    def shapes(self, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        """The shapes of the arrays ``keys`` by their headers, and nothing else of them is read; a pickle has none.
+
+        An array whose header claims another length than the archive has for it is refused, before memory is taken.
+        """
+        self._check_names(keys)
+        try:
+            return self._claimed(keys)
+        except GcondError:
+            raise
+        except Exception:  # whatever the parsers say of foreign bytes, the file is not whole
+            raise GcondError(f"'{self.name}' is damaged or cut short") from None
 
     def tensor(self, key: str) -> Tensor:
         """One array, as numbers of a type that torch has."""
@@ -88,8 +96,17 @@ class Archive:
             raise GcondError(f"{self.label(keys[2])} must have one entry more than the {size[0]} rows")
         return checks.csr(f"the arrays {', '.join(keys)} in '{self.name}'", indptr, indices, values.float(), size)
 
-    def _check_lengths(self, keys: Sequence[str]) -> None:
-        """Refuse arrays whose header claims another length than the archive has for them, before memory is taken."""
+    def _check_names(self, keys: Sequence[str]) -> None:
+        if missing := [key for key in keys if key not in self]:
+            raise GcondError(
+                f"'{self.name}' has no array '{missing[0]}' (it has {', '.join(sorted(self._sizes)[:12]) or 'none'}): "
+                "the gnn-benchmark layout is adj_data, adj_indices, adj_indptr, adj_shape, the same with attr_, "
+                "labels; PyG's names are x, y, edge_index"
+            )
+
+    def _claimed(self, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        """The shapes that headers claim, refused where the archive has not as much."""
+        found: dict[str, tuple[int, ...]] = {}
         with zipfile.ZipFile(self._open()) as archive:
             for info in archive.infolist():
                 if (key := info.filename.removesuffix(".npy")) not in keys or key == info.filename:
@@ -100,8 +117,12 @@ class Archive:
                     shape, _, kind = (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(member)
                     held = info.file_size - member.tell()
                 claimed = math.prod(shape) * kind.itemsize
-                if not kind.hasobject and claimed != held:
+                if kind.hasobject:  # a pickle, which is refused when it is read
+                    continue
+                if claimed != held:
                     raise GcondError(f"{self.label(key)} claims {claimed:,} bytes and has {held:,}: it is damaged")
+                found[key] = shape
+        return found
 
     def _array(self, arrays: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
         try:

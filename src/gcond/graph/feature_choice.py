@@ -19,11 +19,12 @@ import torch
 from torch import Tensor
 
 from gcond.graph.feature_kinds import FeatureKind
-from gcond.graph.features import FeatureTransform, fit_transform, has_negative
+from gcond.graph.feature_scale import scale_doubt
+from gcond.graph.features import FeatureTransform, fit_transform, has_negative, occurrences, squares
 from gcond.graph.labelled_view import LabelledView
 from gcond.graph.stored_arrays import StoredSparseRows
 from gcond.graph.stored_features import StoredFeatures
-from gcond.graph.stored_transform import any_negative, fit_stored
+from gcond.graph.stored_transform import any_negative, column_sums, fit_stored
 from gcond.graph.streamed_operator import StreamedOperator
 from gcond.linalg.adam import Adam
 from gcond.linalg.sparse import Matrix, SparseMatrix, take_rows
@@ -65,13 +66,14 @@ def choose_transform(graph: SourceGraph, raw: Matrix | StoredFeatures) -> Choice
     """The transform of ``raw``, the features of ``graph`` as they came, on which a network validates best.
 
     The features stay as they are unless another transform is better by more than chance would have it: whoever
-    brings them knows them, and may have other uses for them. Test nodes are not looked at, and in the inductive setting
-    a network is trained on the training graph and scored on the validation graph.
+    brings them knows them, and may have other uses for them. Where their scale is useless it is the other way round:
+    they stay only if that is better by as much, and then the note says what is wrong with them. Test nodes are not
+    looked at, and in the inductive setting a network is trained on the training graph and scored on the validation
+    graph.
     """
     if not bool(graph.val_mask.any()):
-        return Choice(
-            FeatureTransform(), "the features are used as they are: there are no validation nodes to choose by"
-        )
+        why = "the features are used as they are: there are no validation nodes to choose by"
+        return Choice(FeatureTransform(), _doubted(why, _doubt(graph, raw)))
     # A graph is loaded before anyone says how many threads it deserves; small steps on many are slower by far.
     with threads_for(float(graph.train_mask.sum()) * raw.shape[1] * HIDDEN):
         return _choose(graph, raw)
@@ -88,9 +90,31 @@ def _choose(graph: SourceGraph, raw: Matrix | StoredFeatures) -> Choice:
     for kind, transform in found.items():
         rows = (one[kind] if one else part.propagated(transform) for one, part in zip(ahead, (train, val), strict=True))
         right[kind] = judge(next(rows), train.y, next(rows), val.y, graph.num_classes)
-    best = max(right, key=lambda kind: float(right[kind].mean()))  # the first of equals
-    chosen = best if _clearly_better(right[best], right["none"]) else "none"
-    return Choice(found[chosen], _sentence(chosen, right))
+    doubt = _doubt(graph, raw)
+    chosen = _chosen(right, useless=bool(doubt))
+    said = _sentence(chosen, right)
+    return Choice(found[chosen], _doubted(said, doubt) if chosen == "none" else said)
+
+
+def _chosen(right: Mapping[FeatureKind, Tensor], *, useless: bool) -> FeatureKind:
+    """The kind to take by which validation rows are ``right``; ``useless`` is whether the features' own scale is."""
+    others = [kind for kind in right if kind != "none"]
+    best = max(others, key=lambda kind: float(right[kind].mean()))  # the first of equals
+    if useless:
+        return "none" if _clearly_better(right["none"], right[best]) else best
+    return best if _clearly_better(right[best], right["none"]) else "none"
+
+
+def _doubt(graph: SourceGraph, raw: Matrix | StoredFeatures) -> str:
+    """What is useless about the scale of what training may see of the features, else nothing."""
+    if isinstance(raw, StoredFeatures):
+        return scale_doubt(*column_sums(raw), raw.shape[0])
+    rows = raw if graph.setting == "transductive" else take_rows(raw, graph.train_mask.nonzero().squeeze(1))
+    return scale_doubt(squares(rows), occurrences(rows), rows.shape[0])
+
+
+def _doubted(said: str, doubt: str) -> str:
+    return f"{said}; but {doubt}" if doubt else said
 
 
 def fitted(kind: FeatureKind, graph: SourceGraph, raw: Matrix | StoredFeatures) -> FeatureTransform:

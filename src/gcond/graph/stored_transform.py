@@ -34,16 +34,26 @@ def fit_stored(kind: FeatureKind, features: StoredFeatures, train: Tensor) -> Fe
         spread = ((rows - mean).square().sum(0) for rows in _doubles(features, train))
         return scaler_of(mean, (sum(spread, torch.zeros(width, dtype=torch.float64)) / nodes).sqrt())
     if kind in ("unit-columns", "tf-idf"):
-        count, total = torch.zeros(width, dtype=torch.long), torch.zeros(width, dtype=torch.float64)
-        for _, rows in features.raw_matrices():
-            if kind == "tf-idf":
-                refuse_negative(rows)
-            count += occurrences(rows)
-            total += squares(rows)
+        total, count = column_sums(features, counts=kind == "tf-idf")
         if kind == "tf-idf":
             return FeatureTransform("tf-idf", occurrences=tuple(count.tolist()), rows=features.shape[0])
         return FeatureTransform("unit-columns", scale=tuple(column_scales_of(total, count).tolist()))
     return fit_transform(kind, torch.empty(0, width), seen=None, train=train)  # the others have no statistics
+
+
+def column_sums(features: StoredFeatures, *, counts: bool = False) -> tuple[Tensor, Tensor]:
+    """Of each column the sum of squares, float64 [d], and the entries that are not zero, int64 [d].
+
+    Of ``counts`` none may be negative.
+    """
+    width = features.shape[1]
+    count, total = torch.zeros(width, dtype=torch.long), torch.zeros(width, dtype=torch.float64)
+    for _, rows in features.raw_matrices():
+        if counts:
+            refuse_negative(rows)
+        count += occurrences(rows)
+        total += squares(rows)
+    return total, count
 
 
 def any_negative(features: StoredFeatures) -> bool:

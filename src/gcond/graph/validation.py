@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,7 @@ def features(x: Matrix, *, copy: bool = True) -> Matrix:
     """
     if not isinstance(x, SparseMatrix):
         x = _tensor(x, "x", sparse=True)
-    if len(x.shape) != 2:
-        raise GcondError(f"features have shape {list(x.shape)}: they must be [nodes, features]")
+    check_feature_shape(x.shape)
     if 0 in x.shape:
         raise GcondError(f"features have shape {list(x.shape)}: there must be at least one node and one feature")
     if isinstance(x, Tensor) and x.layout != torch.strided:
@@ -58,8 +57,7 @@ def labels(
 ) -> tuple[Tensor, int]:
     """int64 [N] in [-1, C), a copy, and C; -1 means unlabelled, which all may be where no label is ``needed``."""
     y = class_ids(y)
-    if len(y) != n:
-        raise GcondError(f"there are {len(y)} labels for {n} nodes: there must be one class id per node")
+    check_label_count(len(y), n)
     return y, class_count(int(y.min()), int(y.max()), n, num_classes, class_names, needed=needed)
 
 
@@ -82,6 +80,30 @@ def class_count(
     if class_names and len(class_names) != classes:
         raise GcondError(f"there are {len(class_names)} class names for {classes} classes: give one name per class")
     return classes
+
+
+def check_feature_shape(shape: Sequence[int]) -> None:
+    """Refuse features that are no matrix."""
+    if len(shape) != 2:
+        raise GcondError(f"features have shape {list(shape)}: they must be [nodes, features]")
+
+
+def check_label_count(count: int, n: int) -> None:
+    """Refuse another number of labels than of nodes."""
+    if count != n:
+        raise GcondError(f"there are {count} labels for {n} nodes: there must be one class id per node")
+
+
+def check_edge_shape(shape: Sequence[int]) -> None:
+    """Refuse edges that are no pairs of node numbers."""
+    if len(shape) != 2 or shape[0] != 2:
+        raise GcondError(f"edge_index has shape {list(shape)}: it must be [2, edges], sources above targets")
+
+
+def check_weight_count(weights: int, edges: int) -> None:
+    """Refuse another number of edge weights than of edges."""
+    if weights != edges:
+        raise GcondError(f"there are {weights} edge weights for {edges} edges: give one per edge")
 
 
 def class_ids(y: Tensor) -> Tensor:
@@ -206,8 +228,7 @@ def csr(what: str, indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple
 
 def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     edge_index = _tensor(edge_index, "edge_index")
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        raise GcondError(f"edge_index has shape {list(edge_index.shape)}: it must be [2, edges], sources above targets")
+    check_edge_shape(edge_index.shape)
     if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
         raise GcondError(f"edge_index is {_dtype(edge_index)}: node ids must be integers")
     if not edge_index.dtype.is_signed:  # torch finds no extremes of some of these
@@ -218,8 +239,7 @@ def _edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> tuple[np.n
         weight = torch.ones(count)
     else:
         weight = _plain(_real(_tensor(edge_weight, "edge_weight").reshape(-1)), torch.float32, copy=False)
-        if len(weight) != count:
-            raise GcondError(f"there are {len(weight)} edge weights for {count} edges: give one per edge")
+        check_weight_count(len(weight), count)
         usable_weights(weight)
     source, target = edge_index.cpu().numpy()
     return source, target, weight.numpy()

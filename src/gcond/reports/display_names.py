@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from gcond.condensed import CondensedGraph
+from gcond.runtime.plain_text import printable
 
 T = TypeVar("T")
 
 
 def clean(text: str) -> str:
-    """``text`` without control characters, reversed directions and halves of letters, each of which becomes a space."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    """``text`` with control characters spelled as everywhere (:func:`printable`), so that no two names look alike.
+
+    Line breaks, and what else cannot be seen, become a space.
+    """
+    return "".join(letter if letter.isprintable() else " " for letter in printable(text))
 
 
 def cleaned(value: T) -> T:

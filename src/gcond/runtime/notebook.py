@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from gcond.runtime.plain_text import printable
+
 _CELL = "padding:2px 10px 2px 0;text-align:{};vertical-align:top;white-space:pre-line"
 
 
 def text(value: object) -> str:
-    """``value`` as text in HTML: nothing in it is markup, and what cannot be printed is a space."""
-    plain = "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in str(value))
+    """``value`` as text in HTML: nothing in it is markup, and control characters are spelled."""
+    plain = "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in printable(str(value)))
     return escape(plain)
 
 

@@ -84,13 +84,23 @@ class Predictions:
     def accuracy(self, among: Tensor | None = None) -> float | None:
         """The share of labelled nodes that are predicted right, of those that a boolean mask [m] has ``among`` them.
 
-        Labels are compared by name. ``None`` where there is nothing to compare.
+        Labels are compared by name, and a node of a class that the model does not know is wrong. ``None`` where there
+        is nothing to compare: no labels, or no class that both have.
         """
         own = {name: place for place, name in enumerate(self.class_names)}
         known = torch.tensor([own.get(name, -1) for name in self.label_names] or [-1])
-        labels = torch.where(self.labels >= 0, known[self.labels.clamp(min=0)], -1)
-        counted = labels >= 0 if among is None else (labels >= 0) & among
+        labels = known[self.labels.clamp(min=0)]
+        labelled = self.labels >= 0
+        if not bool((labelled & (labels >= 0)).any()):
+            return None
+        counted = labelled if among is None else labelled & among
         return float((self.classes == labels)[counted].double().mean()) if bool(counted.any()) else None
+
+    def unknown_classes(self) -> dict[str, int]:
+        """How many labelled nodes there are of each class that the model does not know, by name."""
+        found = torch.bincount(self.labels[self.labels >= 0], minlength=len(self.label_names)).tolist()
+        own = set(self.class_names)
+        return {name: n for name, n in zip(self.label_names, found, strict=True) if n and name not in own}
 
     def save(self, path: str | Path, *, labels: bool = False, on_progress: Tick | None = None) -> None:
         """Write a table, Parquet or CSV by the name's end, atomically and a row group at a time.
