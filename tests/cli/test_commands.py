@@ -522,6 +522,22 @@ def test_threads_and_device_are_applied(workspace, gcond, monkeypatch):
     assert seen[0] == 2
 
 
+def test_more_threads_than_cores_are_warned_of(gcond, monkeypatch):
+    monkeypatch.setattr("torch.set_num_threads", lambda count: None)
+    monkeypatch.setattr("gcond.runtime.threads.cores", lambda: 2)
+    assert gcond("methods", "--threads", 2).err == ""
+    assert "--threads 1000 is more than the 2" in gcond("methods", "--threads", 1000).err
+
+
+def test_what_was_chosen_is_shown(workspace, gcond):
+    assert (
+        gcond("condense", workspace.source, "--nodes", 6, "--method", "clusters", "-o", "chosen.safetensors").code == 0
+    )
+    chosen = CondensedGraph.load("chosen.safetensors").provenance.choices
+    shown = " ".join(gcond("inspect", "chosen.safetensors").out.split())
+    assert f"chosen mass={chosen['mass']}, spread={chosen['spread']}, weight={chosen['weight']}" in shown
+
+
 def test_version(gcond):
     assert gcond("--version").out == f"gcond {__version__}\n"
 

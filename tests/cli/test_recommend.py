@@ -101,6 +101,7 @@ def test_condense_recommend(gcond, workspace, monkeypatch):
     (kept,) = CondensedGraph.load("out/c.safetensors").provenance.recommendations
     assert json.loads(found.out)["recommendations"][0]["val_mean"] == kept.val_mean
     assert kept.tried == 2
+    assert "--recipe recommended" in gcond(*words, "--recommend", "--force").out
     assert gcond(*words, "--force").code == 0
     assert CondensedGraph.load("out/c.safetensors").provenance.recommendations == ()
 

@@ -39,6 +39,7 @@ def test_one_class_is_said(tmp_path):
 def test_constant_features_are_said(tmp_path, features):
     graph = gcond.load(written(tmp_path / "g.npz", x=np.ones((60, 4), "f4")), features=features)
     assert sum("all nodes have the same features" in note for note in graph.notes) == 1
+    assert (graph.transform.kind == "structural") is (features is None)  # without a word of the person's
     graph.save(tmp_path / "g.safetensors")
     assert gcond.load(tmp_path / "g.safetensors").notes == graph.notes  # and not twice
 

@@ -68,12 +68,17 @@ class Common:
         """Refuse unusable options before any work, apply the others, and say how to speak."""
         from gcond.runtime.device import check_device
         from gcond.runtime.memory import reuse_memory
-        from gcond.runtime.threads import use_threads
+        from gcond.runtime.threads import cores, use_threads
 
         use_threads(self.threads)
         check_device(self.device)
         reuse_memory()
-        return Voice(json=self.json, quiet=self.quiet)
+        voice = Voice(json=self.json, quiet=self.quiet)
+        if self.threads is not None and self.threads > cores():
+            voice.warn(
+                f"--threads {self.threads} is more than the {cores()} that this process has cores for: they wait"
+            )
+        return voice
 
     def load(
         self,

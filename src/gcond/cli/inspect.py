@@ -272,6 +272,7 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], store
         | {
             "made by": f"{p.method}, seed {p.seed}, gcond {p.gcond_version}",
             "settings": assignments(p.settings) or "none",
+            "chosen": assignments(_chosen(p)),
             "budget": f"{graph.num_nodes:,} nodes" + (f", {percent(ratio, 2)} %" if ratio is not None else ""),
             "setting": p.setting + (", directed" if p.directed else ""),
             "source": f"{p.source.get('name')}, sha256 {str(p.source.get('sha256'))[:12]}…",
@@ -289,3 +290,8 @@ def _about(file: Path, graph: CondensedGraph, reduction: dict[str, float], store
             "recommended": "\n".join(recommendation_sentence(each) for each in p.recommendations),
         }
     )
+
+
+def _chosen(made: Provenance) -> dict[str, Any]:
+    """What validation or a rule chose for the settings that were left open."""
+    return {key: made.choices[key] for key, value in made.settings.items() if value == "auto" and key in made.choices}

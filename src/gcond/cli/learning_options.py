@@ -36,7 +36,10 @@ class Watching:
     ] = False
     within: Annotated[
         str | None,
-        Parameter(help="End learning in time and keep the best so far: 60s, 2min or 1h for all of it.", group=_GROUP),
+        Parameter(
+            help="End learning in time and keep the best so far: 60s, 2min or 1h for all of it. Not with --recommend.",
+            group=_GROUP,
+        ),
     ] = None
     checkpoint_every: Annotated[
         float, Parameter(help="Seconds between two checkpoints, written to OUT.checkpoint.", group=_GROUP)
@@ -133,7 +136,9 @@ def tell_written(
     about = {"wrote": str(out), "method": provenance.method, **counts}
     about |= structure_facts(condensed) | learned_facts(provenance)
     about["recommended"] = "\n".join(recommendation_sentence(each) for each in provenance.recommendations)
-    voice.result(payload, facts(about | {"time": time, "next": spelled("evaluate", out, "--on", source)}).rich())
+    recommended = ("--recipe", "recommended") if provenance.recommendations else ()
+    following = spelled("evaluate", out, "--on", source, *recommended)
+    voice.result(payload, facts(about | {"time": time, "next": following}).rich())
 
 
 def learned_facts(provenance: Provenance) -> dict[str, str]:

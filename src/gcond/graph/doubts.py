@@ -6,6 +6,8 @@ import torch
 
 from gcond.linalg.sparse import Matrix, SparseMatrix
 
+SAME_FEATURES = "all nodes have the same features, which tell nothing"
+
 
 def doubts(x: Matrix, classes: int) -> tuple[str, ...]:
     """A sentence for each reason."""
@@ -13,7 +15,7 @@ def doubts(x: Matrix, classes: int) -> tuple[str, ...]:
     if classes == 1:
         said.append("there is one class only, so that every answer is right: label nodes of a second one")
     if is_constant(x):
-        said.append("all nodes have the same features, which tell nothing: features='structural' makes others")
+        said.append(f"{SAME_FEATURES}: features='structural' makes others")
     return tuple(said)
 
 

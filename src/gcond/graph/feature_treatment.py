@@ -8,6 +8,7 @@ import hashlib
 import json
 
 from gcond.errors import GcondError
+from gcond.graph.doubts import SAME_FEATURES, is_constant
 from gcond.graph.feature_choice import Choice, choose_transform, fitted
 from gcond.graph.feature_kinds import FeatureChoice
 from gcond.graph.features import FeatureTransform, compact
@@ -40,6 +41,8 @@ def treated(graph: SourceGraph, asked: FeatureChoice | FeatureTransform, raw: Ma
     if isinstance(graph, StoredGraph):
         return _treated_as_read(graph, asked)
     raw = graph.x if raw is None else raw
+    if kind == "auto" and is_constant(raw):  # no transform makes anything of them
+        return _with_structure(graph, None)
     if kind == "auto":
         choice = choose_transform(graph, raw)
         return _transformed(graph, choice.transform, raw, (choice.note,))
@@ -94,7 +97,9 @@ def _with_structure(graph: SourceGraph, recorded: FeatureTransform | None) -> So
         return graph
     parts = (graph.train_mask, graph.val_mask, graph.test_mask)
     x, transform = structural_features(graph.adjacency, parts, graph.setting, recorded)
-    notes = graph.notes
-    if graph.transform.kind != "structural":
+    notes = tuple(note for note in graph.notes if not note.startswith(SAME_FEATURES))
+    if len(notes) < len(graph.notes):
+        notes += (f"{SAME_FEATURES}: {x.shape[1]} structural ones, made from the edges, take their place",)
+    elif graph.transform.kind != "structural":
         notes += (f"the {graph.num_features} given features are replaced by {x.shape[1]} structural ones",)
     return dataclasses.replace(graph, x=compact(x), transform=transform, notes=notes, feature_names=())
