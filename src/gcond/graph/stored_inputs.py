@@ -39,6 +39,10 @@ SLACK = 300 * 10**6
 """Bytes for what is not counted one by one: a block of the adjacency and of rows, and what products take beside."""
 VECTOR = 8
 """Columns in a group are a multiple of this: whole vectors of the product's kernel."""
+AT_START = 400 * 10**6
+"""Bytes of what a process holds before it works on a graph, and of the blocks that it reads."""
+LEAST_SHARE = 16
+"""Of the limit, one part in so many may always be taken."""
 UNTURNED = 3
 """Groups up to which each reads all features for its own columns: to turn them is to read, to write and to read."""
 DERIVED = "derived"
@@ -90,6 +94,11 @@ class StoredInputs(Inputs):
     @property
     def may_hold(self) -> int:
         return self.streaming.memory
+
+    @property
+    def may_take(self) -> int:
+        # By the limit and the graph alone: what is drawn to fit must not depend on what else has been done before.
+        return max(self.may_hold // LEAST_SHARE, self.may_hold - AT_START - 40 * self.num_nodes)
 
     def loaded(self) -> Inputs:
         """The same in memory, and the very numbers that a graph which fits has; for whoever has seen that they fit."""
