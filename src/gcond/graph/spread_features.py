@@ -17,7 +17,7 @@ from gcond.linalg.equal_groups import EqualGroups, equal_groups
 from gcond.linalg.random_projection import folding
 from gcond.linalg.sparse import SparseMatrix, transposed
 from gcond.linalg.tall import Tall, map_rows, row_blocks
-from gcond.runtime.memory import hand_back
+from gcond.runtime.memory import hand_back, held_bytes
 from gcond.runtime.seeds import generator
 
 WIDTH = 256
@@ -71,6 +71,8 @@ class SpreadFeatures:
         if len(classes) * self.points.shape[1] <= numbers:
             most = len(classes)
         members = [_some((classes == label).nonzero().squeeze(1), most, stream) for label in range(len(quota))]
+        if not isinstance(self.points, Tensor):
+            held_bytes()  # what earlier steps have left in rings of references is freed before rows are read beside it
         # One look at the rows for all classes: in a file each would go through all of it.
         rows = self.points if isinstance(self.points, Tensor) else self.points[torch.cat(members)]
         group = torch.full((len(classes),), -1)
