@@ -79,7 +79,7 @@ class Table:
             return torch.from_numpy(column.to_numpy().astype(np.float32))
 
     def weights(self) -> Tensor:
-        """float32 [rows] of the column ``weight``, none of them negative; edges are called by their rows, as ends are."""
+        """float32 [rows] of the column ``weight``, none of them negative; an edge is called by its row."""
         from gcond.graph.validation import usable_weights
 
         weight = self.numbers("weight")

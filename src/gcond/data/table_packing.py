@@ -10,7 +10,7 @@ import numpy as np
 
 from gcond.data.edge_sorting import EdgeBlock
 from gcond.data.load_request import Request
-from gcond.data.store_packing import ROWS, Packing, disk_for_edges
+from gcond.data.store_packing import GROWTH, ROWS, Packing, disk_for_edges
 from gcond.data.store_writing import ArrayFile
 from gcond.data.table_file import Table, TableFiles
 from gcond.data.table_folder import (
@@ -49,7 +49,7 @@ def pack_tables(folder: Path, request: Request, packing: Packing) -> None:
 
 def _pack(nodes: NodeTable, files: TableFiles, request: Request, packing: Packing) -> None:
     store = packing.store
-    packing.require_engine()
+    packing.require_engine(growth=GROWTH)
     first = next(files.blocks())  # what is wrong with the columns is told before any work
     for end in ENDS:
         first.column(end)
