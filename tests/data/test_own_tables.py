@@ -163,7 +163,8 @@ def test_booleans_are_numbers_and_edges_may_be_none(save):
 
 
 BAD_NODES = [
-    ({"age": ["one"] * 6}, "column 'age' .* is not numeric .*'one'"),
+    ({"age": ["one"] * 6}, "column 'age' .* is not numeric .row 1 says 'one'"),
+    ({"age": ["1", "2.5", "", "three", "-4e2", "x"]}, "column 'age' .* is not numeric .row 4 says 'three'"),
     ({"age": [1, None, 3, 4, 5, 6]}, "column 'age' .* is empty or nan in row 2"),
     ({"age": [1.0, float("inf"), 3, 4, 5, 6]}, "must be a finite number"),
     ({"age": [1e300] * 6}, "must be a finite number"),
@@ -198,7 +199,8 @@ BAD_EDGES = [
     ({"source": ["a"]}, "no column 'target'"),
     ({"from": ["a"], "to": ["b"]}, "no column 'source'"),
     (EDGES | {"weight": ["heavy"] * 3}, "'weight' .* not numeric"),
-    (EDGES | {"weight": [1.0, -1.0, 1.0]}, "must not be negative"),
+    (EDGES | {"weight": [1.0, -1.0, 1.0]}, r"^row 2 of '.*edges\..*' has weight -1: weights must not be negative"),
+    (EDGES | {"weight": [1.0, 1.0, float("inf")]}, r"weight of row 3 of '.*' is inf"),
     (EDGES | {"weight": [1.0, None, 1.0]}, "empty or nan in row 2"),
     (EDGES | {"source": ["a", None, "b"]}, "row 2 .* names the source ''"),
 ]

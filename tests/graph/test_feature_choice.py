@@ -6,12 +6,14 @@ import dataclasses
 
 import pytest
 import torch
+from tests.streamed import packed
 
 import gcond
 from gcond.graph import feature_choice
-from gcond.graph.feature_choice import _chosen, _clearly_better, _Rows, _spread, candidates, choose_transform
+from gcond.graph.feature_choice import _chosen, _clearly_better, _Rows, _spread, candidates, choose_transform, fitted
 from gcond.graph.feature_treatment import treated
 from gcond.graph.features import FeatureTransform, compact, has_negative
+from gcond.graph.stored_inputs import Streaming
 from gcond.linalg.sparse import SparseMatrix, dense
 
 GAUSSIAN = "synthetic:small,nodes=600,classes=3,features=20"
@@ -96,6 +98,23 @@ def test_rows_are_those_of_the_views(setting, make_graph, monkeypatch):
     fewer = _Rows.of(view, graph.x)
     assert len(fewer.y) == 5
     assert fewer.y.unique().tolist() == [0, 1, 2]
+
+
+def test_rows_in_a_file_are_summed_for_as_many_transforms_as_fit(make_graph, tmp_path):
+    graph = packed(make_graph(), tmp_path)
+    rows = _Rows.of(graph.view("train"), graph.stored)
+    found = {kind: fitted(kind, graph, graph.stored) for kind in candidates(graph.stored)}
+    together, alone = rows.ahead(found), dataclasses.replace(rows, room=0).ahead(found)
+    assert list(together) == list(alone) == list(found)
+    assert all(torch.equal(together[kind], alone[kind]) for kind in found)
+
+
+def test_no_more_rows_in_a_file_than_sums_fit_for(make_graph, tmp_path, monkeypatch):
+    graph = packed(make_graph(), tmp_path)
+    monkeypatch.setattr(feature_choice, "ROWS", (1000, 3))
+    assert len(_Rows.of(graph.view("train"), graph.stored).y) > 3
+    little = graph.with_streaming(Streaming(16))
+    assert len(_Rows.of(little.view("train"), graph.stored).y) == 3
 
 
 def test_a_sample_keeps_the_shares_of_classes():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gcond.graph.inputs import Inputs
+from gcond.graph.inputs import Chain, Inputs
 from gcond.graph.labelled_view import LabelledView
 from gcond.linalg.sparse import SparseMatrix, dense
 
@@ -30,6 +30,16 @@ def test_propagated_is_the_product_at_the_labelled_nodes(form, hops, setting, ma
             found = each.propagated(hops, form)
             assert isinstance(found, torch.Tensor)
             torch.testing.assert_close(found, expected[each.nodes], rtol=1e-4, atol=1e-6)
+
+
+def test_rows_of_a_chain_are_those_of_all_of_it(make_graph):
+    for shape in ({"density": 0.05}, {"density": 0.05, "directed": True, "weighted": True}):
+        chain = make_graph(features=60, **shape).view("train").inputs.features("gcn", 2)
+        assert isinstance(chain, Chain)
+        index = torch.tensor([7, 0, 3, 7])
+        assert torch.equal(chain.rows(index), chain.dense()[index])
+        some = Chain((*chain.operators, torch.eye(chain.x.shape[0])), chain.x)
+        assert torch.equal(some.rows(index), some.dense()[index])
 
 
 def test_propagated_zero_times_is_the_features(graph):

@@ -4,9 +4,11 @@ import dataclasses
 
 import pytest
 import torch
+from tests.streamed import packed, small_pieces
 
 from gcond.errors import GcondError
 from gcond.graph.node_digests import NodeDigests
+from gcond.graph.node_ids import NodeIds
 from gcond.linalg.sparse import SparseMatrix, dense
 
 
@@ -34,6 +36,20 @@ def test_a_change_shows_where_it_is(make_graph):
     heavier = graph.adjacency.with_values(weights, symmetric=False)
     other = NodeDigests.of(dataclasses.replace(graph, adjacency=heavier))
     assert (found.edges != other.edges).nonzero().tolist() == [[int(graph.adjacency.row_index[0])]]
+
+
+@pytest.mark.parametrize("shape", [{}, {"features": 60, "density": 0.05}, {"directed": True, "weighted": True}])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_graph_on_disk_has_the_same(shape, named, make_graph, tmp_path):
+    graph = make_graph(**shape)
+    if named:
+        graph = dataclasses.replace(graph, ids=NodeIds.of([f"n{row}" for row in range(graph.num_nodes)], len(graph.y)))
+    with small_pieces():
+        there = NodeDigests.of(packed(graph, tmp_path)).tensors()
+    here = NodeDigests.of(graph).tensors()
+    assert ("ids" in there) == named
+    assert there.keys() == here.keys()
+    assert all(torch.equal(there[name], here[name]) for name in here)
 
 
 def test_labels_are_of_training_nodes_alone(graph):

@@ -5,10 +5,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.streamed import packed
 
 from gcond.graph import spread_features
 from gcond.graph.inputs import Inputs
 from gcond.graph.spread_features import SpreadFeatures, group_means
+from gcond.graph.stored_inputs import Streaming
 from gcond.linalg.sparse import Identity, dense, gcn_normalise
 
 SHAPES = [
@@ -93,6 +95,14 @@ def test_groups_stay_within_their_class_and_are_equally_large(make_graph):
     for one in range(3):
         assert int(size[owner == one].max() - size[owner == one].min()) <= 1
     assert torch.equal(group, spread.groups(classes, quota, seed=0))
+
+
+def test_what_is_drawn_to_fit_depends_on_the_limit_alone(make_graph, tmp_path):
+    graph = packed(make_graph(), tmp_path)
+    taken = [graph.with_streaming(Streaming(limit)).inputs.may_take for limit in (10**6, 10**9, 2 * 10**9)]
+    assert taken[0] == 10**6 // 16
+    assert taken[2] - taken[1] == 10**9
+    assert taken[1] < 10**9
 
 
 def test_lengths_of_points_do_not_move_nodes_between_groups(make_graph):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -22,12 +23,13 @@ from gcond.graph.feature_treatment import treated
 from gcond.graph.features import FeatureTransform
 from gcond.graph.stored_features import StoredFeatures
 from gcond.graph.stored_graph import StoredGraph, on_engine, watched
-from gcond.graph.stored_inputs import StoredInputs, Streaming
+from gcond.graph.stored_inputs import SLACK, StoredInputs, Streaming, require_column
 from gcond.linalg import tall
 from gcond.linalg.sparse import SparseMatrix, dense
 from gcond.linalg.tall import row_blocks
 from gcond.runtime.engines import open_engine
 from gcond.runtime.engines.engine import Outcome
+from gcond.runtime.memory import held_bytes
 
 SHAPES = [{}, {"weighted": True}, {"weighted": True, "directed": True}, {"features": 60, "density": 0.05}]
 FORMS = ("gcn", "mean", "laplacian")
@@ -155,6 +157,27 @@ def test_a_limit_that_one_column_breaks_is_refused_with_what_it_needs(make_graph
         graph.inputs.kept("gcn", 1)
     with pytest.raises(GcondError, match=r"nodes .* would have to be in memory at once"):
         graph.view("val").focus(2, 1)
+
+
+def test_a_limit_that_is_too_small_is_refused_before_work_with_one_that_is_not():
+    with pytest.raises(
+        GcondError, match=r"one column at a time takes \d+ MB: use memory_limit='\d+MB' or more"
+    ) as error:
+        require_column(1000, 10**6)
+    require_column(1000, int(re.findall(r"'(\d+)MB'", str(error.value))[0]) * 10**6)
+
+
+def test_what_was_promised_at_the_start_may_take_half_of_the_slack(make_graph, stored):
+    graph = stored(make_graph())
+    inputs, nodes = graph.inputs, graph.view("val").nodes
+    inputs.promise(nodes, 2, 1)
+    little = graph.with_streaming(Streaming(held_bytes() + SLACK * 3 // 4)).inputs
+    with pytest.raises(GcondError, match="would have to be in memory at once"):
+        little.promise(nodes, 2, 1)
+    little._promised = inputs._promised
+    little.around(nodes, 2, 1)
+    with pytest.raises(GcondError, match="would have to be in memory at once"):
+        little.around(nodes[1:], 2, 1)
 
 
 def test_load_streams_what_does_not_fit(make_graph, tmp_path):

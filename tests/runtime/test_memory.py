@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from gcond.runtime import memory as resources
@@ -60,3 +63,26 @@ def test_the_tightest_limit_counts(monkeypatch):
 
 def test_this_machine_has_some():
     assert resources.available_bytes() > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mallopt is glibc's own")
+def test_large_tensors_are_the_system_s_again_once_they_are_freed():
+    lines = """
+import sys
+import torch
+from gcond.runtime.memory import map_large_tensors, reuse_memory
+def held():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+reuse_memory()
+if sys.argv[1] == "mapped":
+    map_large_tensors()
+before = held()
+large, last = torch.ones(16_000_000), torch.ones(1000)
+del large
+print(held() - before)
+"""
+    kept, mapped = (
+        int(subprocess.run([sys.executable, "-c", lines, how], check=True, capture_output=True, text=True).stdout)
+        for how in ("kept", "mapped")
+    )
+    assert mapped < 32_000_000 < kept

@@ -46,12 +46,9 @@ class ColumnEngine:
         ),
     ] = False
 
-    @contextmanager
-    def on(self, graph: SourceGraph, voice: Voice, common: Common) -> Iterator[SourceGraph]:
-        """``graph``, with progress and on that engine where it is streamed from its store."""
+    def check(self) -> None:
+        """Refuse options for Ray without it."""
         from gcond.errors import GcondError
-        from gcond.graph.stored_graph import StoredGraph, on_engine, watched
-        from gcond.runtime.engines import open_engine
 
         given = {
             "address": self.address is not None,
@@ -61,6 +58,15 @@ class ColumnEngine:
         if self.engine == "local" and any(given.values()):
             what = next(option for option, there in given.items() if there)
             raise GcondError(f"--{what} is for Ray: add --engine ray, or leave it out")
+
+    @contextmanager
+    def on(self, graph: SourceGraph, voice: Voice, common: Common) -> Iterator[SourceGraph]:
+        """``graph``, with progress and on that engine where it is streamed from its store."""
+        from gcond.errors import GcondError
+        from gcond.graph.stored_graph import StoredGraph, on_engine, watched
+        from gcond.runtime.engines import open_engine
+
+        self.check()
         if not isinstance(graph, StoredGraph):
             if self.engine == "ray":
                 raise GcondError(

@@ -122,6 +122,7 @@ class Common:
         from gcond.condensed.origin import load_origin, same_source, source_difference
         from gcond.graph.stored_graph import watched
 
+        check_memory(source, memory)
         made = small.provenance
         with voice.progress(f"reading {source}") as tick:
             graph = load_origin(
@@ -141,6 +142,20 @@ class Common:
         if said := source_difference(made, graph):
             voice.warn(said)
         return graph, same
+
+
+def check_memory(source: str, memory: str | None) -> None:
+    """Refuse, before anything is read, a limit within which nothing could be computed on a store that it streams."""
+    from gcond.data.store_reading import is_store, open_store
+    from gcond.graph.stored_inputs import require_column
+    from gcond.runtime.memory import parse_bytes
+
+    path = Path(source).expanduser()
+    if memory is None or not is_store(path):
+        return
+    stored, limit = open_store(path), parse_bytes(memory)
+    if stored.memory_when_loaded > limit:
+        require_column(stored.num_nodes, limit)
 
 
 def say_notes(graph: SourceGraph, voice: Voice) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from gcond.cli.column_engine import MemoryOption
 from gcond.cli.common_options import DEFAULTS, Common, check_new_file, check_tensor_file, flag, spelled, whole_number
 from gcond.cli.storage_facts import compaction_facts, storage, storage_sentence
 from gcond.errors import GcondError
@@ -39,6 +40,7 @@ def command(
         Path | None, Parameter(alias="-o", help="The file to write; CONDENSED-compact if not given.")
     ] = None,
     force: Annotated[bool, flag("Replace the file if there is one.")] = False,
+    memory: MemoryOption = None,
     common: Common = DEFAULTS,
 ) -> None:
     """Hold a condensed graph in few bytes: coarse steps, or few entries a row in few bits.
@@ -61,7 +63,7 @@ def command(
     check_new_file(out, str(condensed), force)
     graph, same = None, None
     if on is not None:
-        graph, same = common.load_origin(small, on, voice)
+        graph, same = common.load_origin(small, on, voice, memory=memory)
     with voice.progress("compact") as tick:
         made = compact(
             small,

@@ -19,6 +19,7 @@ from gcond.cli.common_options import (
     SetOption,
     SettingOption,
     Source,
+    check_memory,
     check_new_file,
     check_tensor_file,
     file_stem,
@@ -105,6 +106,9 @@ def command(
 
     if out is not None:
         check(out)
+    work.check()
+    if method != "coarsening" and setting != "inductive":  # what is never streamed has a sentence of its own
+        check_memory(source, memory)
     graph = common.load(source, voice, setting=setting, directed=directed, features=features, memory=memory)
     budget = budget_for(graph, ratio=ratio, nodes=nodes)
     if ratio is not None and (asked := round(parse_ratio(ratio) * graph.budget_population)) > budget.nodes:

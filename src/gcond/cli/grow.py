@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments
+from gcond.cli.column_engine import MemoryOption
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
@@ -34,6 +35,7 @@ def command(
     set_: Annotated[SetOption, Parameter(help="Settings of the method; the others are those of CONDENSED.")] = (),
     force: Annotated[bool, flag("Replace the file, and a checkpoint, if there is one.")] = False,
     watching: Watching = NOT_WATCHING,
+    memory: MemoryOption = None,
     common: Common = DEFAULTS,
 ) -> None:
     """Add nodes to a condensed graph, whose own stay as they are.
@@ -54,7 +56,7 @@ def command(
     check_tensor_file(out)
     check_new_file(out, on, force)
     watching.check_place(out, force)
-    graph = load_origin(made, on, data_dir=common.data)
+    graph = load_origin(made, on, data_dir=common.data, memory_limit=memory)
     say_notes(graph, voice)
     with watching.session(out, voice, made.method) as callbacks:
         grown = grow(

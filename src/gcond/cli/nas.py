@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments, parse_grid
+from gcond.cli.column_engine import MemoryOption
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
@@ -56,6 +57,7 @@ def command(
     setting: SettingOption = None,
     directed: DirectedOption = False,
     features: FeaturesOption = None,
+    memory: MemoryOption = None,
     work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
 ) -> None:
@@ -83,7 +85,9 @@ def command(
     out = out or Path(f"{condensed.stem}-nas")
     check_run_folder(out, SEARCH)
     small = CondensedGraph.load(condensed)
-    source, same = common.load_origin(small, on, voice, setting=setting, directed=directed, features=features)
+    source, same = common.load_origin(
+        small, on, voice, setting=setting, directed=directed, features=features, memory=memory
+    )
     RunFolder(out).check_source(source)
     with work.open(common.threads) as worker:
         if not work.so_far:

@@ -15,6 +15,7 @@ from gcond.cli.common_options import (
     DirectedOption,
     FeaturesOption,
     Source,
+    check_memory,
     check_new_file,
     flag,
     whole_number,
@@ -51,6 +52,8 @@ def command(
     limit = parse_bytes(memory) if memory is not None else None
     check_new_file(out, source, force)
     stored = is_store(Path(source))
+    work.check()
+    check_memory(source, memory)
     graph = common.load(source, voice, directed=directed, features=features, memory=memory if stored else None)
     start = time.perf_counter()
     with work.on(graph, voice, common) as graph:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments, parse_grid
+from gcond.cli.column_engine import MemoryOption
 from gcond.cli.common_options import DEFAULTS, Common, SetOption, spelled, whole_number
 from gcond.cli.engine_options import THIS_MACHINE, EngineOptions
 from gcond.errors import GcondError
@@ -47,6 +48,7 @@ def command(
         Path | None, Parameter(alias="-o", help="Run folder to keep finished runs in, and to find them in.")
     ] = None,
     work: EngineOptions = THIS_MACHINE,
+    memory: MemoryOption = None,
     common: Common = DEFAULTS,
 ) -> None:
     """Find the one recipe that fits condensed graphs of a source, and write it into their files.
@@ -72,7 +74,7 @@ def command(
     check_graphs(smalls, runs)
     for file in condensed:
         check_writable(file)
-    source, _ = common.load_origin(smalls[0], on, voice)
+    source, _ = common.load_origin(smalls[0], on, voice, memory=memory)
     if out is not None:
         make_folder(out)
     own = nullcontext() if work == THIS_MACHINE else work.open(common.threads)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments
+from gcond.cli.column_engine import MemoryOption
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
@@ -57,6 +58,7 @@ def command(
     setting: SettingOption = None,
     directed: DirectedOption = False,
     features: FeaturesOption = None,
+    memory: MemoryOption = None,
     force: Annotated[bool, flag("Replace the file if it exists.")] = False,
     common: Common = DEFAULTS,
 ) -> None:
@@ -89,9 +91,13 @@ def command(
         network = advice.model(model, shape)
     same = None
     if small is None:
-        source = load_whole(common, graph, voice, advice, setting=setting, directed=directed, features=features)
+        source = load_whole(
+            common, graph, voice, advice, setting=setting, directed=directed, features=features, memory=memory
+        )
     else:
-        source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed, features=features)
+        source, same = common.load_origin(
+            small, str(on), voice, setting=setting, directed=directed, features=features, memory=memory
+        )
     with voice.progress(f"training {model}") as tick:
         trained = train(
             source if small is None else small,

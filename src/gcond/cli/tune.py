@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from gcond.cli.assignments import parse_assignments, parse_grid
+from gcond.cli.column_engine import MemoryOption
 from gcond.cli.common_options import (
     DEFAULTS,
     Common,
@@ -82,6 +83,7 @@ def command(
     setting: SettingOption = None,
     directed: DirectedOption = False,
     features: FeaturesOption = None,
+    memory: MemoryOption = None,
     work: EngineOptions = THIS_MACHINE,
     common: Common = DEFAULTS,
 ) -> None:
@@ -118,12 +120,14 @@ def command(
     small = _load(condensed, save) if condensed is not None else None
     same = None
     if condensed is not None and small is not None:
-        source, same = common.load_origin(small, str(on), voice, setting=setting, directed=directed, features=features)
+        source, same = common.load_origin(
+            small, str(on), voice, setting=setting, directed=directed, features=features, memory=memory
+        )
         if save and not same:
             raise GcondError(f"'{condensed}' was made from another graph, which --save needs: leave it out")
         out = out or Path(f"{condensed.stem}-tune")
     else:
-        source = common.load(str(whole), voice, setting=setting, directed=directed, features=features)
+        source = common.load(str(whole), voice, setting=setting, directed=directed, features=features, memory=memory)
         out = out or Path(f"{file_stem(source)}-tune")
     check_run_folder(out, TUNING)
     RunFolder(out).check_source(source)

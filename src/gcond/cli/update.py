@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from gcond.cli.column_engine import MemoryOption
 from gcond.cli.common_options import DEFAULTS, Common, check_new_file, flag, say_notes, spelled, whole_number
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def command(
     ] = None,
     out: Annotated[Path | None, Parameter(alias="-o", help="The file to write; or CONDENSED-updated.")] = None,
     force: Annotated[bool, flag("Replace the file if there is one.")] = False,
+    memory: MemoryOption = None,
     common: Common = DEFAULTS,
 ) -> None:
     """Bring a condensed graph along when its source has changed: new nodes, edges, labels, classes.
@@ -42,7 +44,7 @@ def command(
     method, made = updatable(small)
     out = out or Path(f"{condensed.stem}-updated.safetensors")
     check_new_file(out, on, force)
-    graph = load_origin(made, on, data_dir=common.data)
+    graph = load_origin(made, on, data_dir=common.data, memory_limit=memory)
     say_notes(graph, voice)
     with voice.progress(method.name) as tick:
         callbacks = [Progress(tick, voice.note, method.name)] if method.kind == "learned" else []

@@ -77,7 +77,7 @@ class SortedEdges:
         keep = ~loops
         self.repairs.loops += int(loops.sum())
         if weight is not None:
-            checks.usable_weights(torch.from_numpy(weight), self.listed)
+            checks.usable_weights(torch.from_numpy(weight), lambda at: f"edge {self.listed + at}")
             self.repairs.empty += int((weight == 0).sum())
             keep &= weight > 0
             weight = weight[keep]

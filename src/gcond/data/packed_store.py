@@ -26,7 +26,7 @@ def load(folder: Path, request: Request) -> SourceGraph:
     from gcond.graph.feature_treatment import treated
     from gcond.graph.stored_graph import StoredGraph
     from gcond.graph.stored_inputs import Streaming
-    from gcond.runtime.memory import SAFE_SHARE, available_bytes, held_bytes
+    from gcond.runtime.memory import SAFE_SHARE, available_bytes, held_bytes, map_large_tensors
 
     stored = open_store(folder)
     free = held_bytes() + int(SAFE_SHARE * available_bytes())
@@ -36,6 +36,7 @@ def load(folder: Path, request: Request) -> SourceGraph:
     graph: SourceGraph
     raw: Matrix | None
     if stored.memory_when_loaded > limit:
+        map_large_tensors()
         graph, raw = StoredGraph.of(stored, Streaming(limit), name=stored.name, setting=request.setting), None
     else:
         graph, raw = as_source_graph(stored)

@@ -32,6 +32,8 @@ SAFE_SHARE = 0.75
 """Of the memory that is free, what is used where no limit is given."""
 SLACK = 150 * 10**6
 """Room for blocks of tables, keys and buffers beside what the process holds and what sorting takes."""
+GROWTH = 100 * 10**6
+"""What a process holds more when nodes have been read, by what it has imported and by holes between blocks."""
 MOST_NODES = 2**31 - 1
 ROWS = 2**20
 """Rows of per-node arrays that are looked at together."""
@@ -87,13 +89,16 @@ class Packing:
                 f"'{self._out.parent}' has {free / 10**9:.1f} GB free: free some, or write elsewhere"
             )
 
-    def require_engine(self) -> None:
-        """Refuse, before any work, to go on without DuckDB or without the memory for it."""
+    def require_engine(self, *, growth: int = 0) -> None:
+        """Refuse, before any work, to go on without DuckDB or without the memory for it.
+
+        ``growth`` is what the process will hold more by the time that the engine is opened.
+        """
         from gcond.data.out_of_core import LEAST, OVERHEAD, require_duckdb
 
         require_duckdb()
         hand_back()
-        self.plan.require(SLACK + LEAST + OVERHEAD, "packing")
+        self.plan.require(SLACK + LEAST + OVERHEAD + growth, "packing")
 
     def engine(self) -> OutOfCore:
         """DuckDB on what memory is left."""
@@ -243,7 +248,7 @@ class Packing:
 
         n, edges = stream.nodes, stream.about_edges
         self.require_disk(n * (4 * stream.features + 21) + disk_for_edges(edges, weighted=False))
-        self.require_engine()
+        self.require_engine(growth=GROWTH)
         for x in stream.x():
             self.add_features(x)
             self.nodes += len(x)

@@ -63,16 +63,28 @@ class Table:
         if pa.types.is_null(column.type) and len(column) == 0:
             return torch.empty(0)
         if not is_numeric(column.type):
-            shown = next((str(value) for value in column.to_pylist() if value not in (None, "")), "")
-            if not shown:  # a piece of a text file in which every field is empty
+            said = [(row, str(value)) for row, value in enumerate(column.to_pylist(), 1) if value not in (None, "")]
+            if not said:  # a piece of a text file in which every field is empty
                 raise GcondError(f"{where} is empty or nan in row {self.first_row + 1}: every row needs a number")
-            raise GcondError(f"{where} is not numeric (it says '{shown[:40]}'): encode it as numbers or leave it out")
+            row, shown = next((one for one in said if not _is_number(one[1])), said[0])
+            raise GcondError(
+                f"{where} is not numeric (row {self.first_row + row} says '{shown[:40]}'): encode it as numbers or "
+                "leave it out"
+            )
         if column.null_count:
             raise GcondError(f"{where} is empty or nan in row {self.row(pc.is_null(column))}: every row needs a number")
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.uint8())
         with np.errstate(over="ignore"):  # too large for float32 becomes inf, which the checks refuse
             return torch.from_numpy(column.to_numpy().astype(np.float32))
+
+    def weights(self) -> Tensor:
+        """float32 [rows] of the column ``weight``, none of them negative; an edge is called by its row."""
+        from gcond.graph.validation import usable_weights
+
+        weight = self.numbers("weight")
+        usable_weights(weight, lambda at: f"row {self.first_row + at + 1} of '{self.file}'")
+        return weight
 
     def text(self, name: str) -> pyarrow.ChunkedArray:
         """A column of text or whole numbers as trimmed text; nothing is the empty text."""
@@ -243,6 +255,14 @@ def is_numeric(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def first_true(mask: pyarrow.ChunkedArray) -> int:

@@ -81,7 +81,7 @@ def _assemble(folder: Path, request: Request) -> SourceGraph:
         split,
         x=_whole_features(nodes, blocks),
         edge_index=_edge_index(nodes.files, edges, ids),
-        edge_weight=edges.numbers("weight") if "weight" in edges else None,
+        edge_weight=edges.weights() if "weight" in edges else None,
         y=y,
         class_names=class_names,
         notes=(*nodes.feature_notes(), *label_notes, *edge_notes(edges)),
@@ -112,7 +112,7 @@ def _whole_table(files: TableFiles) -> Table:
         return blocks[0]
     kept = [name for name in EDGE_COLUMNS if any(name in block for block in blocks)]
     columns = {
-        name: pa.array(torch.cat([block.numbers(name) for block in blocks]).numpy())
+        name: pa.array(torch.cat([block.weights() for block in blocks]).numpy())
         if name == "weight"
         else pa.chunked_array([chunk for block in blocks for chunk in block.text(name).chunks], pa.string())
         for name in kept

@@ -10,7 +10,7 @@ import numpy as np
 
 from gcond.data.edge_sorting import EdgeBlock
 from gcond.data.load_request import Request
-from gcond.data.store_packing import ROWS, Packing, disk_for_edges
+from gcond.data.store_packing import GROWTH, ROWS, Packing, disk_for_edges
 from gcond.data.store_writing import ArrayFile
 from gcond.data.table_file import Table, TableFiles
 from gcond.data.table_folder import (
@@ -49,7 +49,7 @@ def pack_tables(folder: Path, request: Request, packing: Packing) -> None:
 
 def _pack(nodes: NodeTable, files: TableFiles, request: Request, packing: Packing) -> None:
     store = packing.store
-    packing.require_engine()
+    packing.require_engine(growth=GROWTH)
     first = next(files.blocks())  # what is wrong with the columns is told before any work
     for end in ENDS:
         first.column(end)
@@ -196,7 +196,7 @@ class _Edges:
             yield table
 
     def _weight(self, table: Table) -> np.ndarray | None:
-        return table.numbers("weight").numpy() if self._weighted else None
+        return table.weights().numpy() if self._weighted else None
 
     def _end_types(self) -> Iterator[pyarrow.DataType]:
         from pyarrow import parquet
@@ -274,9 +274,6 @@ class _Edges:
 
     def _named_batches(self, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
         import pyarrow as pa
-        import torch
-
-        from gcond.graph.validation import usable_weights
 
         done, total = 0, self._files.about_rows
         for table in self._blocks():
@@ -285,7 +282,6 @@ class _Edges:
             ]
             columns = [end.cast(schema.field(name).type) for name, end in zip(ENDS, ends, strict=True)]
             if (weight := self._weight(table)) is not None:
-                usable_weights(torch.from_numpy(weight), done)  # here edges are still in their order
                 columns.append(pa.chunked_array([weight]))
             done += table.data.num_rows
             self._packing.plan.tick("joining edges with ids", done, max(done, total))

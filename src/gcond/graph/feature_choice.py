@@ -81,6 +81,7 @@ def choose_transform(graph: SourceGraph, raw: Matrix | StoredFeatures) -> Choice
 
 def _choose(graph: SourceGraph, raw: Matrix | StoredFeatures) -> Choice:
     train, val = (_Rows.of(graph.view(part), raw) for part in ("train", "val"))
+    hand_back()  # blocks of the adjacency, where it is in a file
     found = {kind: fitted(kind, graph, raw) for kind in candidates(raw)}
     if "unit-columns" in found and set(found["unit-columns"].scale) == {1.0}:
         del found["unit-columns"]  # words that are there or not: it would do nothing
@@ -205,21 +206,23 @@ class _Rows:
     """[r, d]: features of these, or where they are in a file all of them, [N, d]."""
     nodes: Tensor
     """int64 [r]: which rows of the features these are."""
+    room: int
+    """Bytes that sums over a file may take."""
 
     @classmethod
     def of(cls, view: LabelledView, raw: Matrix | StoredFeatures) -> _Rows:
         """As many labelled rows as the limits allow."""
-        adjacency, width = view.inputs.gcn, raw.shape[1]
+        adjacency, width, room = view.inputs.gcn, raw.shape[1], view.inputs.may_take
         assert isinstance(adjacency, SparseMatrix | StreamedOperator)
         for most in ROWS:
             chosen = _spread(view.y, most)
             last, neighbours = _occupied(adjacency.rows(view.nodes[chosen]).to_scipy())
             first, reached = _occupied(adjacency.rows(torch.from_numpy(neighbours)).to_scipy())
-            if max(first.nnz, last.nnz) * width <= PRODUCTS:
+            if max(first.nnz, last.nnz) * width <= PRODUCTS and _sums(first, width) <= room:
                 break
         nodes = view.source_index[torch.from_numpy(reached)]
         read = raw if isinstance(raw, StoredFeatures) else take_rows(raw, nodes)
-        return cls(view.y[chosen], last, first, read, nodes)
+        return cls(view.y[chosen], last, first, read, nodes, room)
 
     def propagated(self, transform: FeatureTransform) -> Tensor:
         """float32 [m, d]: labelled rows of Â²X, with X as ``transform`` makes it."""
@@ -231,15 +234,27 @@ class _Rows:
     def ahead(self, transforms: Mapping[FeatureKind, FeatureTransform]) -> dict[FeatureKind, Tensor]:
         """The same by each of the ``transforms`` where features are in a file, a block of which is held at a time.
 
-        What labelled rows reach may be most of the graph.
+        What labelled rows reach may be most of the graph. It is read again where not all sums can be held at once.
         """
         if not isinstance(self.raw, StoredFeatures):
             return {}
-        across, step = self.first.tocsc(), max(1, BLOCK_BYTES // (4 * max(1, self.raw.shape[1])))
+        together = max(1, self.room // _sums(self.first, self.raw.shape[1]))
+        kinds = list(transforms)
+        made: dict[FeatureKind, Tensor] = {}
+        for at in range(0, len(kinds), together):
+            made |= self._summed({kind: transforms[kind] for kind in kinds[at : at + together]}, self.raw)
+        return made
+
+    def _summed(
+        self, transforms: Mapping[FeatureKind, FeatureTransform], raw: StoredFeatures
+    ) -> dict[FeatureKind, Tensor]:
+        """:meth:`ahead` of as many transforms as fit."""
+        # A transform makes several copies of a block on its way.
+        across, step = self.first.tocsc(), max(1, BLOCK_BYTES // (16 * max(1, raw.shape[1])))
         sums: dict[FeatureKind, Any] = dict.fromkeys(transforms, 0)
         for start in range(0, len(self.nodes), step):
             hand_back()
-            rows, part = self.raw.raw_matrix(self.nodes[start : start + step]), across[:, start : start + step].tocsr()
+            rows, part = raw.raw_matrix(self.nodes[start : start + step]), across[:, start : start + step].tocsr()
             for kind, transform in transforms.items():
                 x = transform.apply(rows)
                 sums[kind] = sums[kind] + part @ (x.to_scipy() if isinstance(x, SparseMatrix) else x.numpy())
@@ -248,6 +263,11 @@ class _Rows:
             kind: torch.from_numpy(each.toarray() if scipy.sparse.issparse(each) else each)
             for kind, each in products.items()
         }
+
+
+def _sums(first: scipy.sparse.csr_matrix, width: int) -> int:
+    """Bytes that the sums of one transform take, and what is added to them."""
+    return 8 * first.shape[0] * width + 1
 
 
 def _occupied(rows: scipy.sparse.csr_matrix) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:

@@ -80,6 +80,11 @@ class Inputs:
         """Bytes that work on these inputs may take; those in memory set no limit."""
         return sys.maxsize
 
+    @property
+    def may_take(self) -> int:
+        """Those of them that are left beside what the process and its labels hold, whatever it holds just now."""
+        return sys.maxsize
+
     @cached_property
     def gcn(self) -> Adjacency:
         """``Â = D^-½ (A + I) D^-½``."""
@@ -235,11 +240,25 @@ class Chain:
 
     def dense(self) -> Tensor:
         """The product itself, [n, d], multiplied from the left: no more than its own rows is filled in."""
-        import scipy.sparse
-
         parts = [part.to_scipy() if isinstance(part, SparseMatrix) else part.cpu().numpy() for part in self.operators]
         left = parts[-1]
         for part in reversed(parts[:-1]):
             left = left @ part
+        return self._densely(left)
+
+    def rows(self, index: Tensor) -> Tensor:
+        """The rows ``index`` (int64 [m]) of :meth:`dense`, the same numbers; where it can be, no others are made."""
+        if not all(isinstance(part, SparseMatrix) for part in self.operators):
+            return self.dense()[index]
+        left, *others = reversed([part.to_scipy() for part in self.operators if isinstance(part, SparseMatrix)])
+        left = left[index.cpu().numpy()]
+        for part in others:
+            left = left @ part
+        return self._densely(left)
+
+    def _densely(self, left: Any) -> Tensor:
+        """``left @ X``."""
+        import scipy.sparse
+
         whole = left @ self.x.to_scipy()
         return torch.from_numpy(whole.toarray() if scipy.sparse.issparse(whole) else whole).to(self.x.device)

@@ -41,7 +41,9 @@ class LabelledView:
         """The labelled nodes' rows of ``S^hops X``, dense: [m, d]."""
         focused = self.focus(hops, hops)
         features = focused.inputs.features(form, hops)
-        return (features.dense() if isinstance(features, Chain) else dense(features))[focused.nodes]
+        if isinstance(features, Chain):
+            return features.rows(focused.nodes)
+        return dense(features)[focused.nodes]
 
     def by_class(self) -> LabelledView:
         """The same view with its labelled nodes in order of class."""

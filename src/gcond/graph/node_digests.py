@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -14,10 +14,14 @@ from torch import Tensor
 from gcond.errors import GcondError
 from gcond.graph.node_ids import NodeIds
 from gcond.graph.source_graph import SourceGraph
-from gcond.graph.stored_graph import StoredGraph
+from gcond.graph.stored_features import StoredFeatures
+from gcond.graph.streamed_operator import RowBlocks
 from gcond.linalg.sparse import Matrix, SparseMatrix
+from gcond.runtime.memory import hand_back
 
 Words = NDArray[np.uint64]
+IDS = 2**18
+"""Ids that are made into text at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +45,8 @@ class NodeDigests:
         return len(self.features)
 
     @classmethod
-    def of(cls, graph: SourceGraph) -> NodeDigests | None:
-        """The digests of ``graph``; of one that stays on disk there are none."""
-        if isinstance(graph, StoredGraph):
-            return None
+    def of(cls, graph: SourceGraph) -> NodeDigests:
+        """The digests of ``graph``, the same whether it is in memory or read from its store block by block."""
         ids = None if graph.ids is None else _of_ids(graph.ids)
         seen = graph.training_graph()  # in the inductive setting others may not even be looked at
         names = ids if graph.setting == "transductive" or ids is None else ids[graph.train_mask.numpy()]
@@ -90,23 +92,38 @@ def _mixed(values: Words) -> Words:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _of_rows(matrix: Matrix, columns: Words | None = None) -> Words:
+def _of_rows(matrix: Matrix | StoredFeatures | RowBlocks, columns: Words | None = None) -> Words:
     """A sum over the entries of each row, of the number times a factor of its column; uint64 [N] below 2³².
 
     ``columns`` are the names of the columns, their numbers by default. A zero counts nothing, so that dense and sparse
     forms of the same numbers agree.
     """
-    names = np.arange(matrix.shape[1], dtype=np.uint64) if columns is None else columns
-    factors = _mixed(names) | np.uint64(1)
-    with np.errstate(over="ignore"):
-        if isinstance(matrix, SparseMatrix):
-            entries = _bits(matrix.values) * factors[matrix.indices.cpu().numpy()]
-            ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
-            pointer = matrix.indptr.cpu().numpy()
-            sums = ends[pointer[1:]] - ends[pointer[:-1]]
-        else:
-            sums = np.concatenate([_bits(rows) @ factors for rows in matrix.split(4096)])
+    if columns is None:
+        assert not isinstance(matrix, RowBlocks)  # whoever has edges names their ends
+        columns = np.arange(matrix.shape[1], dtype=np.uint64)
+    factors = _mixed(columns) | np.uint64(1)
+    sums = np.concatenate([np.zeros(0, np.uint64), *(_sums(rows, factors) for rows in _blocks(matrix))])
     return _mixed(sums) >> np.uint64(32)
+
+
+def _blocks(matrix: Matrix | StoredFeatures | RowBlocks) -> Iterator[Matrix]:
+    """The matrix, or where it is in a file one block of its rows after the other."""
+    if not isinstance(matrix, StoredFeatures | RowBlocks):
+        yield matrix
+        return
+    for _, rows in matrix.matrices() if isinstance(matrix, StoredFeatures) else matrix:
+        hand_back()
+        yield rows
+
+
+def _sums(matrix: Matrix, factors: Words) -> Words:
+    with np.errstate(over="ignore"):
+        if not isinstance(matrix, SparseMatrix):
+            return np.concatenate([_bits(rows) @ factors for rows in matrix.split(4096)])
+        entries = _bits(matrix.values) * factors[matrix.indices.cpu().numpy()]
+        ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
+        pointer = matrix.indptr.cpu().numpy()
+        return ends[pointer[1:]] - ends[pointer[:-1]]
 
 
 def _bits(values: Tensor) -> Words:
@@ -121,7 +138,8 @@ def _of_classes(graph: SourceGraph) -> Words:
 
 
 def _of_ids(ids: NodeIds) -> Words:
-    return np.array([_of_text(str(each)) for each in ids.to_list()], dtype=np.uint64)
+    pieces = (ids.values.slice(start, IDS).to_pylist() for start in range(0, len(ids.values), IDS))
+    return np.fromiter((_of_text(str(each)) for piece in pieces for each in piece), np.uint64, len(ids.values))
 
 
 def _of_text(text: str) -> int:

@@ -17,6 +17,7 @@ from gcond.linalg.equal_groups import EqualGroups, equal_groups
 from gcond.linalg.random_projection import folding
 from gcond.linalg.sparse import SparseMatrix, transposed
 from gcond.linalg.tall import Tall, map_rows, row_blocks
+from gcond.runtime.memory import hand_back, held_bytes
 from gcond.runtime.seeds import generator
 
 WIDTH = 256
@@ -27,8 +28,10 @@ BLOCK = 8_000_000
 
 
 MOST_GROUPED = 128_000_000
-"""Numbers in the rows that groups are found by, at most: 512 MB, or a quarter of the memory that a graph on disk may
-take. Of more rows, some of each class find the groups, and the others fall into them."""
+"""Numbers in the rows that groups are found by, at most: 512 MB, or what with its copies fits beside all else where the
+graph is on disk. Of more rows, some of each class find the groups, and the others fall into them."""
+COPIES = 5
+"""Of the rows of a class, that cutting it into groups takes: of unit length, of a part, centred and weighed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,16 +65,21 @@ class SpreadFeatures:
         equally heavy.
         """
         stream = generator(seed, "groups")
-        numbers = min(MOST_GROUPED, self.inputs.may_hold // 16)
+        largest = int(torch.bincount(classes).max()) / len(classes) if len(classes) else 1.0
+        numbers = min(MOST_GROUPED, int(self.inputs.may_take / (4 * (1 + COPIES * largest))))
         most = max(2 * int(quota.max()), numbers // (self.points.shape[1] * len(quota)))
         if len(classes) * self.points.shape[1] <= numbers:
             most = len(classes)
         members = [_some((classes == label).nonzero().squeeze(1), most, stream) for label in range(len(quota))]
+        if not isinstance(self.points, Tensor):
+            held_bytes()  # what earlier steps have left in rings of references is freed before rows are read beside it
         # One look at the rows for all classes: in a file each would go through all of it.
         rows = self.points if isinstance(self.points, Tensor) else self.points[torch.cat(members)]
         group = torch.full((len(classes),), -1)
         found, first, start = [], 0, 0
         for own, count in zip(members, quota.tolist(), strict=True):
+            if not isinstance(self.points, Tensor):
+                hand_back()  # the copies of one class after the other have many sizes, and leave holes that add up
             points = rows[own] if isinstance(self.points, Tensor) else rows[start : start + len(own)]
             heavy = None if weights is None else weights[own]
             found.append(equal_groups(F.normalize(points), count, stream, heavy))

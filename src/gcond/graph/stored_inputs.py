@@ -39,6 +39,12 @@ SLACK = 300 * 10**6
 """Bytes for what is not counted one by one: a block of the adjacency and of rows, and what products take beside."""
 VECTOR = 8
 """Columns in a group are a multiple of this: whole vectors of the product's kernel."""
+MARGIN = 30 * 10**6
+"""Bytes that are added to a limit that is advised, since no process holds exactly what the one before it held."""
+AT_START = 400 * 10**6
+"""Bytes of what a process holds before it works on a graph, and of the blocks that it reads."""
+LEAST_SHARE = 16
+"""Of the limit, one part in so many may always be taken."""
 UNTURNED = 3
 """Groups up to which each reads all features for its own columns: to turn them is to read, to write and to read."""
 DERIVED = "derived"
@@ -77,6 +83,7 @@ class StoredInputs(Inputs):
         self._operators: dict[Form, StreamedOperator] = {}
         self._scratched = 0
         self._around: tuple[object, Inputs, Tensor] | None = None
+        self._promised: object = None
 
     @property
     def feature_entries(self) -> int:
@@ -90,6 +97,11 @@ class StoredInputs(Inputs):
     @property
     def may_hold(self) -> int:
         return self.streaming.memory
+
+    @property
+    def may_take(self) -> int:
+        # By the limit and the graph alone: what is drawn to fit must not depend on what else has been done before.
+        return max(self.may_hold // LEAST_SHARE, self.may_hold - AT_START - 40 * self.num_nodes)
 
     def loaded(self) -> Inputs:
         """The same in memory, and the very numbers that a graph which fits has; for whoever has seen that they fit."""
@@ -175,9 +187,18 @@ class StoredInputs(Inputs):
             rows, inner = self.within(nodes, reach if self.stored.is_sparse else reach - precomputed)
             if len(rows) > MOST_OF_ALL * self.num_nodes:  # as in memory, so that the same is drawn at random
                 rows = inner = torch.arange(self.num_nodes)
-            self.check_room(len(rows), len(inner))
+            # What there was room for at the start may take half of the slack, rather than be refused after all.
+            self.check_room(len(rows), len(inner), SLACK // 2 if key == self._promised else SLACK)
             self._around = key, StoredNeighbourhood(self, rows, inner), rows
         return self._around[1], self._around[2]
+
+    def promise(self, nodes: Tensor, reach: int, precomputed: int = 0) -> None:
+        """Refuse before any work what :meth:`around` would refuse later, when more is held."""
+        rows, inner = self.within(nodes, reach if self.stored.is_sparse else reach - precomputed)
+        if len(rows) > MOST_OF_ALL * self.num_nodes:
+            rows = inner = torch.arange(self.num_nodes)
+        self.check_room(len(rows), len(inner))
+        self._promised = (reach, precomputed, nodes.numpy().tobytes())
 
     def within(self, nodes: Tensor, hops: int) -> tuple[Tensor, Tensor]:
         """Every node that at most ``hops`` edges lead from into ``nodes``, sorted: int64.
@@ -191,18 +212,18 @@ class StoredInputs(Inputs):
             inner, reached = reached, torch.cat([reached, fresh]).sort().values
         return reached, inner
 
-    def check_room(self, rows: int, inner: int) -> None:
+    def check_room(self, rows: int, inner: int, slack: int = SLACK) -> None:
         """Refuse to hold so many rows of the graph, edges of those that are ``inner``, past the limit."""
         arrays = self.arrays
         share = inner / max(1, arrays.num_nodes)
         row = self.stored.nbytes / max(1, arrays.num_nodes) if self.stored.is_sparse else 4 * self.num_features
         # Features and what they are after some hops, and both once more where nodes are looked at in parts.
-        need = held_bytes() + int(4 * rows * row + 24 * share * len(arrays.indices)) + SLACK
+        need = held_bytes() + int(4 * rows * row + 24 * share * len(arrays.indices)) + slack
         if need > self.streaming.memory:
             raise GcondError(
                 f"{rows:,} of {arrays.num_nodes:,} nodes of '{arrays.name}' would have to be in memory at once, which "
                 f"takes about {need / 10**6:.0f} MB, and the limit is {self.streaming.memory / 10**6:.0f}: "
-                f"use memory_limit='{ceil(need / 10**6)}MB' or more"
+                f"use memory_limit='{ceil((need + MARGIN) / 10**6)}MB' or more"
             )
 
     def width(self, work: ColumnWork) -> int:
@@ -210,12 +231,10 @@ class StoredInputs(Inputs):
         column = 4 * self.num_nodes * work.held
         room = self.streaming.memory - held_bytes() - SLACK - 12 * self.num_nodes
         width = int(room // column)
+        if width < 1:  # what other steps have left behind may take half of the slack, rather than end the work here
+            width = min(VECTOR, int((room + SLACK // 2) // column))
         if width < 1:
-            least = ceil((self.streaming.memory - room + column) / 10**6)
-            raise GcondError(
-                f"a memory limit of {self.streaming.memory / 10**6:.0f} MB is too small for {self.num_nodes} nodes: "
-                f"one column at a time takes {least} MB: use memory_limit='{least}MB' or more"
-            )
+            raise _too_small(self.num_nodes, self.streaming.memory, int(self.streaming.memory - room + column))
         return _whole_vectors(width)
 
     @cached_property
@@ -341,6 +360,19 @@ class StoredInputs(Inputs):
         if torch.device(device).type != "cpu":
             raise GcondError("a graph that is streamed from its store is computed on the CPU: use device='cpu'")
         return self
+
+
+def require_column(nodes: int, limit: int) -> None:
+    """Refuse a limit within which not even a column of so many nodes could be propagated, before any work."""
+    if (need := held_bytes() + SLACK + 24 * nodes) > limit:
+        raise _too_small(nodes, limit, need)
+
+
+def _too_small(nodes: int, limit: int, need: int) -> GcondError:
+    return GcondError(
+        f"a memory limit of {limit / 10**6:.0f} MB is too small for {nodes} nodes: one column at a time takes "
+        f"{ceil(need / 10**6)} MB: use memory_limit='{ceil((need + MARGIN) / 10**6)}MB' or more"
+    )
 
 
 def _whole_vectors(width: int) -> int:

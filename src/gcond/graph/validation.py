@@ -250,12 +250,12 @@ def ends_exist(ends: Tensor, n: int) -> None:
     nodes_exist(ends, n, "an edge names")
 
 
-def usable_weights(weight: Tensor, first: int = 0) -> None:
-    """Refuse weights that are not finite, or negative; ``first`` is the number of the first edge."""
-    _finite(weight, "weight", lambda at: f"edge {first + at}")
+def usable_weights(weight: Tensor, edge: Callable[[int], str] = "edge {}".format) -> None:
+    """Refuse weights that are not finite, or negative; ``edge`` says what the edge at a place is called."""
+    _finite(weight, "weight", edge)
     if bool((weight < 0).any()):
         at = int((weight < 0).nonzero()[0])
-        raise GcondError(f"edge {first + at} has weight {float(weight[at]):g}: weights must not be negative")
+        raise GcondError(f"{edge(at)} has weight {float(weight[at]):g}: weights must not be negative")
 
 
 def _heaviest(rows: np.ndarray, columns: np.ndarray, weight: np.ndarray, n: int) -> scipy.sparse.csr_matrix:

@@ -121,13 +121,23 @@ class Clusters(Method):
 
     def prepared(self, task: Task) -> Clustered:
         """The condensed graph, and the task with the teacher's labels in it, for methods that go on from there."""
+        self.check_room(task)
         smooth = SpreadFeatures.of(task.train.inputs, self.hops, task.seed)
         settled, taught = self.settle(task, smooth)
         graph, quota = settled.gather(task, taught, smooth)
         return Clustered(replace(labelled_by(task, taught), quota=quota), graph)
 
+    def check_room(self, task: Task) -> None:
+        """Refuse before any work a graph on disk of which validation would have to hold more than it may."""
+        inputs = task.val.inputs
+        if isinstance(inputs, StoredInputs) and self.weight == "auto" and len(task.val.nodes):
+            probe = self.probe(task)
+            if not probe.without_graph:
+                inputs.promise(task.val.nodes, probe.model.reach, probe.model.precomputed)
+
     def labelled(self, task: Task) -> Task:
         """The task with the teacher's labels in it, for methods that match all nodes and start elsewhere."""
+        self.check_room(task)
         _, taught = self.settle(task, SpreadFeatures.of(task.train.inputs, self.hops, task.seed))
         return labelled_by(task, taught)
 

@@ -57,6 +57,18 @@ def reuse_memory() -> None:
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: how much may lie free
 
 
+def map_large_tensors() -> None:
+    """Map large tensors one by one again, so that what is freed is the system's at once: the opposite of
+    :func:`reuse_memory`, for a graph that is worked on within a limit.
+
+    Tensors of up to 16 MB, as those of a training on a small graph, are still kept for the next.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(-3, 2**24)  # M_MMAP_THRESHOLD
+        libc.mallopt(-1, 2**26)  # M_TRIM_THRESHOLD
+
+
 def held_bytes() -> int:
     """Memory this process holds now, after the allocator has handed back what was freed.
 
