@@ -294,6 +294,26 @@ def test_the_weights_of_a_structure_go_unless_they_are_to_stay(wide):
         grow(compact(small, entries=5), on=wide, nodes=11)
 
 
+def test_digests_of_the_source_go_unless_they_are_to_stay(wide):
+    small = condense(wide, method="random", nodes=9)
+    assert small.digests is not None
+    assert compact(small, entries=5).digests is None
+    kept = compact(small, entries=5, keep_digests=True)
+    assert torch.equal(kept.digests.features, small.digests.features)
+    assert kept.sha256 == compact(small, entries=5).sha256
+
+
+@pytest.mark.parametrize("method", ["herding", "gcond-x"])
+def test_condensing_drops_them_too(wide, judged, method):
+    judged(lambda graph: 0.8)
+    options = QUICK if method == "gcond-x" else {}
+    assert condense(wide, method=method, nodes=9, compact=True, **options).digests is None
+    kept = condense(wide, method=method, nodes=9, compact=True, keep_digests=True, **options)
+    assert len(kept.digests) == wide.num_nodes
+    with pytest.raises(GcondError, match="keep_digests=True is for compact=True"):
+        condense(wide, method=method, nodes=9, keep_digests=True, **options)
+
+
 def test_cost_counts_the_judging(wide):
     small = condense(wide, method="random", nodes=9)
     assert compact(small, on=wide).provenance.cost["cpu_seconds"] > small.provenance.cost["cpu_seconds"]

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gcond.condensed import CondensedGraph
 
+DROPPED_IDS = {"digests": "ids of the source's nodes are dropped, so an update goes by rows: --keep-digests keeps them"}
+"""The fact about a compact file whose nodes had ids; without ids an update goes by rows in any case."""
+
 
 def storage(file: Path, graph: CondensedGraph, source_bytes: int | None) -> dict[str, Any]:
     """Bytes of ``graph`` before compaction and after, its share of the source's, and the size of its file."""

@@ -75,6 +75,7 @@ def compact(
     tolerance: float = TOLERANCE,
     seed: int = 0,
     keep_structure: bool = False,
+    keep_digests: bool = False,
     device: str = "auto",
     on_progress: Tick = ignore,
 ) -> CondensedGraph:
@@ -89,8 +90,10 @@ def compact(
     (4, 8, 16 or 32, by default 8) of each, say it instead, and need no source.
 
     Soft labels and weights of edges are rounded too, indices lie in the smallest integers. The weights of a learned
-    structure, from which a graph can be grown, are dropped unless ``keep_structure``. Scores of ``condensed`` are of
-    another graph and are dropped; the provenance says what was cut, and what each cut of the ladder scored.
+    structure, from which a graph can be grown, are dropped unless ``keep_structure``, and the digests of the source's
+    nodes, by which :func:`gcond.update` finds these again and says what changed, unless ``keep_digests``. Scores of
+    ``condensed`` are of another graph and are dropped; the provenance says what was cut, and what each cut of the
+    ladder scored.
     """
     small = condensed if isinstance(condensed, CondensedGraph) else CondensedGraph.load(condensed)
     seed = settings.whole_number(seed, "seed")
@@ -100,7 +103,8 @@ def compact(
         raise GcondError(f"step={step:g} is no share of the features' root mean square: give more than 0, such as 0.25")
     if entries is not None or bits is not None or step is not None:
         absolute = None if step is None else relative_step(small.x, step)
-        return compact_as(small, Compaction(entries, bits or 8, absolute), keep_structure=keep_structure)
+        said = Compaction(entries, bits or 8, absolute)
+        return compact_as(small, said, keep_structure=keep_structure, keep_digests=keep_digests)
     if on is None:
         raise GcondError(
             "how much can be cut is judged on the source graph: give on=SOURCE, or say it yourself, as entries=100 does"
@@ -109,12 +113,14 @@ def compact(
     if said := source_difference(small.provenance, graph):
         warn(said)
     choice = choose(small, graph, seed, choose_device(device), tolerance=tolerance, on_progress=on_progress)
-    return _finish(small, choice, keep_structure=keep_structure)
+    return _finish(small, choice, keep_structure=keep_structure, keep_digests=keep_digests)
 
 
-def compact_as(small: CondensedGraph, compaction: Compaction, *, keep_structure: bool = False) -> CondensedGraph:
+def compact_as(
+    small: CondensedGraph, compaction: Compaction, *, keep_structure: bool = False, keep_digests: bool = False
+) -> CondensedGraph:
     """``small`` cut as ``compaction`` says."""
-    return _finish(small, Choice(compaction), keep_structure=keep_structure)
+    return _finish(small, Choice(compaction), keep_structure=keep_structure, keep_digests=keep_digests)
 
 
 def condense_compact(
@@ -126,6 +132,7 @@ def condense_compact(
     device: torch.device | str = "cpu",
     callbacks: Sequence[Callback] = (),
     threads: int | None = None,
+    keep_digests: bool = False,
 ) -> CondensedGraph:
     """``method.condense``, compacted. Where features are learned the cut is in place while they learn.
 
@@ -134,7 +141,8 @@ def condense_compact(
     """
     if not isinstance(method, GradientMatching):
         small = method.condense(graph, budget, seed, device, callbacks, threads=threads)
-        return _finish(small, choose(small, graph, seed, device, metric=method.chooses_by))
+        choice = choose(small, graph, seed, device, metric=method.chooses_by)
+        return _finish(small, choice, keep_digests=keep_digests)
     first: Choice | None = None
     if not method.entries:
         unlearned = dataclasses.replace(method, epochs=0, probe_every=0)
@@ -146,7 +154,7 @@ def condense_compact(
     small = method.condense(graph, budget, seed, device, callbacks, threads=threads)
     entries = method.entries or small.x.shape[1]
     choice = choose(small, graph, seed, device, entries=entries, metric=method.metric)
-    return _finish(small, dataclasses.replace(choice, start=first))
+    return _finish(small, dataclasses.replace(choice, start=first), keep_digests=keep_digests)
 
 
 @dataclass(frozen=True)
@@ -277,10 +285,13 @@ def _asked(val: LabelledView) -> LabelledView:
     return LabelledView(val.inputs, nodes, torch.zeros_like(nodes), val.source_index)
 
 
-def _finish(small: CondensedGraph, choice: Choice, *, keep_structure: bool = False) -> CondensedGraph:
-    """``small`` as ``choice`` has it, and that in its provenance."""
+def _finish(
+    small: CondensedGraph, choice: Choice, *, keep_structure: bool = False, keep_digests: bool = False
+) -> CondensedGraph:
+    """``small`` as ``choice`` has it, and that in its provenance; without what is larger than all the rest."""
     made = small.compacted(choice.compaction)
     made = made if keep_structure else dataclasses.replace(made, structure={})
+    made = made if keep_digests else dataclasses.replace(made, digests=None)
     if made.provenance is None:
         return made
     wall, cpu = choice.spent

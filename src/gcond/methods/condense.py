@@ -51,6 +51,7 @@ def condense(
     checkpoint: str | Path | None = None,
     resume: bool = False,
     compact: bool = False,
+    keep_digests: bool = False,
     memory_limit: str | int | None = None,
     engine: Engine | None = None,
     send_store: bool = False,
@@ -78,7 +79,7 @@ def condense(
     graphs. Afterwards torch has as many as before. With another number large sums may round differently, so the
     provenance has it.
     With ``compact`` the result takes as few bytes as validation accuracy allows, as by :func:`gcond.compact`; methods
-    that learn features do so with the cut in place.
+    that learn features do so with the cut in place. ``keep_digests`` is that of :func:`gcond.compact`.
 
     ``memory_limit`` is for a packed store, as for :func:`gcond.load`; products with a graph that stays on disk are then
     worked off by ``engine`` (:func:`gcond.open_engine`), if one is given, in groups of columns. Its machines read the
@@ -90,6 +91,8 @@ def condense(
         raise GcondError("resume needs to know what from: give the file, for example checkpoint='run.checkpoint'")
     if send_store and engine is None:
         raise GcondError("send_store=True is for an engine: give one, as by open_engine('ray'), or leave it out")
+    if keep_digests and not compact:
+        raise GcondError("keep_digests=True is for compact=True: a plain file has its digests anyway, so leave it out")
     chosen = method_for(method, options, recipe)
     seed = settings.whole_number(seed, "seed")
     source = load(graph, setting=setting, directed=directed, features=features, memory_limit=memory_limit)
@@ -102,7 +105,7 @@ def condense(
         callbacks = [Checkpoint(checkpoint, resume=resume), *callbacks]
     if deadline is not None:
         callbacks = [*callbacks, deadline]
-    make = partial(condense_compact, chosen) if compact else chosen.condense
+    make = partial(condense_compact, chosen, keep_digests=keep_digests) if compact else chosen.condense
     condensed = make(source, budget, seed, device=choose_device(device), callbacks=callbacks, threads=threads)
     if deadline is not None and (late := deadline.overrun(chosen.name)):
         warn(late)
