@@ -78,12 +78,35 @@ def test_the_ladder_goes_from_strong_to_weak_and_ends_with_no_change(wide):
     assert len(set(rungs)) == len(rungs)
 
 
-def test_features_of_zeros_or_of_no_usual_scale_have_no_steps(wide):
+def test_features_of_no_usual_scale_have_no_steps(wide):
     small = condense(wide, method="random", nodes=9)
-    for scale in (0.0, 1e-35):
-        rungs = ladder(dataclasses.replace(small, x=small.x * scale))
-        assert sorted(rung.bits for rung in rungs) == [8, 16, 32]
-        assert all(rung.step is None for rung in rungs)
+    small = dataclasses.replace(small, x=small.x * 1e-35)
+    rungs = ladder(small)
+    assert sorted(rung.bits for rung in rungs) == [8, 16, 32]
+    assert all(rung.step is None for rung in rungs)
+    with pytest.raises(GcondError, match=r"step=0\.25 of features whose root mean .* give bits=8"):
+        compact(small, step=0.25)
+
+
+def test_features_that_are_all_zero_are_multiples_of_any_step(wide, judged, tmp_path):
+    small = condense(wide, method="random", nodes=9)
+    small = dataclasses.replace(small, x=torch.zeros_like(small.x))
+    made = compact(small, step=0.25)
+    assert torch.equal(made.x, small.x)
+    made.save(tmp_path / "zeros")
+    assert CondensedGraph.load(tmp_path / "zeros").sha256 == made.sha256
+    judged(lambda graph: 0.3)
+    assert compact(small, on=wide).nbytes <= made.nbytes
+
+
+def test_a_compact_graph_never_becomes_larger(wide, judged):
+    small = compact(condense(wide, method="random", nodes=9), step=1.0)
+    judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.1)
+    made = compact(small, on=wide)
+    assert (made.compaction, made.sha256, made.nbytes) == (small.compaction, small.sha256, small.nbytes)
+    assert made.provenance.compaction["ladder"][-1]["bytes"] == small.nbytes
+    judged(lambda graph: 0.8)
+    assert compact(small, on=wide).nbytes <= small.nbytes
 
 
 def test_with_entries_given_all_cuts_have_them(wide):

@@ -102,7 +102,7 @@ def compact(
     if step is not None and not 0 < step < math.inf:
         raise GcondError(f"step={step:g} is no share of the features' root mean square: give more than 0, such as 0.25")
     if entries is not None or bits is not None or step is not None:
-        absolute = None if step is None else relative_step(small.x, step)
+        absolute = None if step is None else _absolute(small, step)
         said = Compaction(entries, bits or 8, absolute)
         return compact_as(small, said, keep_structure=keep_structure, keep_digests=keep_digests)
     if on is None:
@@ -114,6 +114,16 @@ def compact(
         warn(said)
     choice = choose(small, graph, seed, choose_device(device), tolerance=tolerance, on_progress=on_progress)
     return _finish(small, choice, keep_structure=keep_structure, keep_digests=keep_digests)
+
+
+def _absolute(small: CondensedGraph, step: float) -> float:
+    found = relative_step(small.x, step)
+    if SMALLEST_STEP <= found <= LARGEST_STEP:
+        return found
+    raise GcondError(
+        f"step={step:g} of features whose root mean square is {found / step:.2g} is {found:.2g}, and a step has to be "
+        f"between {SMALLEST_STEP:.0e} and {LARGEST_STEP:.0e}: give bits=8, which is for any scale"
+    )
 
 
 def compact_as(
@@ -239,12 +249,17 @@ def choose(
 
 
 def ladder(small: CondensedGraph, entries: int | None = None) -> list[Compaction]:
-    """Cuts of ``small`` from strong to weak, by bytes; one changes nothing but the form, so one of them will do."""
+    """Cuts of ``small`` from strong to weak, by bytes; one changes nothing but the form, so one of them will do.
+
+    The form that it has already is among them, so a compact graph never becomes larger.
+    """
     widest = None if entries is None or entries >= small.x.shape[1] else entries
     steps = [relative_step(small.x, share) for share in STEPS]
     cuts = [Compaction(widest, step=step) for step in steps if SMALLEST_STEP <= step <= LARGEST_STEP]
     last = [Compaction(widest, 8), Compaction(widest, 16), Compaction(widest, 32)]
-    return sorted([*cuts, *last], key=lambda cut: small.compacted(cut).nbytes)
+    present = [] if small.compaction is None else [small.compaction]
+    others = [cut for cut in (*cuts, *last) if cut not in present]
+    return sorted([*present, *others], key=lambda cut: small.compacted(cut).nbytes)  # of equal ones the present first
 
 
 @dataclass(frozen=True, eq=False)
