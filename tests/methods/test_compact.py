@@ -5,6 +5,8 @@ import dataclasses
 import pytest
 import torch
 
+from gcond.callbacks import Callback
+from gcond.callbacks.deadline import OUT_OF_TIME
 from gcond.condensed import Compaction, CondensedGraph
 from gcond.data import load
 from gcond.errors import GcondError
@@ -276,6 +278,70 @@ def test_features_are_learned_with_the_cut_in_place(wide, judged):
     assert made.provenance.compaction["compacted_from"] == learned.sha256
     assert fullest(learned) == entries
     assert torch.equal(learned.compacted(made.compaction).x, made.x)
+
+
+class Hurry(Callback):
+    """No time any more after so many questions; notes what is asked and what is announced."""
+
+    def __init__(self, questions):
+        self.left, self.asked, self.announced = questions, [], []
+
+    def comes_after(self, seconds):
+        self.announced.append(seconds)
+
+    def has_time(self, seconds):
+        self.asked.append(seconds)
+        self.left -= 1
+        return self.left >= 0
+
+    def on_start(self, run):
+        if self.left <= 0:
+            run.stop("in a hurry", look=False)
+
+
+def test_the_first_choice_stays_where_the_result_is_the_start(wide, judged):
+    asked = judged(lambda graph: 0.8)
+    start = condense(wide, method="gcond-x", nodes=9, compact=True, **QUICK | {"epochs": 0})
+    assert len(asked) == 2  # the start, and one cut of it
+    record = start.provenance.compaction
+    assert "start" not in record
+    assert record["ladder"][-1]["step"] == start.compaction.step
+    plain = condense(wide, method="gcond-x", nodes=9, **QUICK | {"epochs": 0})
+    assert torch.equal(start.x, plain.compacted(start.compaction).x)
+
+
+def test_without_time_for_the_last_choice_the_cut_of_the_start_is_taken(wide, judged):
+    asked, hurry = judged(lambda graph: 0.8), Hurry(2)  # for the start, and one cut of it
+    hurry.on_start = lambda run: None
+    made = condense(wide, method="gcond-x", nodes=9, compact=True, callbacks=[hurry], **QUICK)
+    assert len(asked) == 2
+    assert hurry.asked[-1] == hurry.announced[0]
+    record = made.provenance.compaction
+    assert made.compaction.step == record["step"] == record["start"]["step"]
+    assert record["ended"] == OUT_OF_TIME
+    assert "ladder" not in record
+
+
+def test_time_that_is_up_before_learning_leaves_the_start_and_its_choice(wide, judged):
+    asked, hurry = judged(lambda graph: 0.8), Hurry(2)
+    made = condense(wide, method="gcond-x", nodes=9, compact=True, callbacks=[hurry], **QUICK)
+    assert made.provenance.history["loss"] == []
+    assert len(asked) == 2
+    assert "start" not in made.provenance.compaction
+
+
+@pytest.mark.parametrize(("lost", "place"), [(0.0028, 1), (0.0032, None)])
+def test_the_clock_is_asked_between_two_cuts(wide, judged, lost, place):
+    small = condense(wide, method="random", nodes=9)
+    judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.8 - lost, lambda graph: 6 * bool(graph.compaction))
+    found = choose(small, wide, 0, has_time=Hurry(3).has_time)
+    assert found.ended == OUT_OF_TIME
+    assert len(found.rungs) == 2 if place is not None else 3
+    assert found.compaction == (Compaction(None, 32) if place is None else cut_by(small, place))
+    assert found.compaction == found.rungs[-1].compaction
+    other = choose(small, wide, 0, has_time=Hurry(3).has_time, otherwise=Compaction(None, 16))
+    assert other.compaction == (Compaction(None, 16) if place is None else cut_by(small, place))
+    assert choose(small, wide, 0, has_time=Hurry(0).has_time).compaction == Compaction(None, 32)
 
 
 def test_entries_of_the_method_itself_are_kept(wide, judged):

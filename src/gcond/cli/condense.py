@@ -120,7 +120,8 @@ def command(
         out = Path(f"{file_stem(graph)}-{method}-{budget.nodes}.safetensors")
         check(out)
     device = choose_device(common.device)
-    with work.on(graph, voice, common) as graph, watching.session(out, voice, method, learned=learned) as callbacks:
+    session = watching.session(out, voice, method, learned=learned, compact=compact)
+    with work.on(graph, voice, common) as graph, session as callbacks:
         make = partial(condense_compact, chosen, keep_digests=keep_digests) if compact else chosen.condense
         condensed = make(graph, budget, seed, device=device, callbacks=callbacks, threads=common.threads)
         condensed.save(out)

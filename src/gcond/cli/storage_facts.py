@@ -42,6 +42,8 @@ def compaction_facts(graph: CondensedGraph) -> dict[str, str]:
     made = graph.provenance.compaction if graph.provenance is not None else {}
     if "bytes_before" in made:
         facts["compact"] += f", from {size(made['bytes_before'])}"
+    if ended := made.get("ended"):
+        facts["compact"] += f"; not all cuts were tried, because {ended}"
     if ladder := made.get("ladder"):
         cut = next(cut for cut in ladder if all(cut.get(key) == made.get(key) for key in ("entries", "bits", "step")))
         taken = cut.get("val_accuracy", 0.0)

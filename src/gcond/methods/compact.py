@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
+from gcond.callbacks.deadline import OUT_OF_TIME
 from gcond.condensed import Compaction, CondensedGraph
 from gcond.condensed.compaction import LARGEST_STEP, SMALLEST_STEP, Bits, relative_step
 from gcond.condensed.origin import load_origin, source_difference
@@ -147,23 +148,38 @@ def condense_compact(
     """``method.condense``, compacted. Where features are learned the cut is in place while they learn.
 
     It is then chosen on what learning starts from, unless the method says itself how many entries it keeps; in how many
-    bits they are held is decided at the end.
+    bits they are held is decided at the end. Where that is the start again, or ``callbacks`` have no time left, the
+    first choice stays.
     """
+
+    def has_time(seconds: float) -> bool:
+        return all(each.has_time(seconds) for each in callbacks)
+
     if not isinstance(method, GradientMatching):
         small = method.condense(graph, budget, seed, device, callbacks, threads=threads)
-        choice = choose(small, graph, seed, device, metric=method.chooses_by)
+        choice = choose(small, graph, seed, device, metric=method.chooses_by, has_time=has_time)
         return _finish(small, choice, keep_digests=keep_digests)
     first: Choice | None = None
     if not method.entries:
         unlearned = dataclasses.replace(method, epochs=0, probe_every=0)
         start = unlearned.condense(graph, budget, seed, device, threads=threads)
-        first = choose(start, graph, seed, device, metric=method.metric)
+        first = choose(start, graph, seed, device, metric=method.metric, has_time=has_time)
+        for each in callbacks:
+            each.comes_after(first.seconds[0])
+        before = start.compacted(first.compaction).sha256
         # As many entries as the fullest row of the cut start has, so that learning hides no more than that cut did.
         fullest = int(torch.count_nonzero(start.compacted(first.compaction).x, dim=1).max())
         method = dataclasses.replace(method, entries=fullest if fullest < start.x.shape[1] else 0)
     small = method.condense(graph, budget, seed, device, callbacks, threads=threads)
-    entries = method.entries or small.x.shape[1]
-    choice = choose(small, graph, seed, device, entries=entries, metric=method.metric)
+    if first is not None and small.compacted(first.compaction).sha256 == before:
+        return _finish(small, first, keep_digests=keep_digests)  # the graph that was judged then
+    if first is not None and not has_time(first.seconds[0]):
+        choice = Choice(first.compaction, ended=OUT_OF_TIME)
+    else:
+        entries, otherwise = method.entries or small.x.shape[1], None if first is None else first.compaction
+        choice = choose(
+            small, graph, seed, device, entries=entries, metric=method.metric, has_time=has_time, otherwise=otherwise
+        )
     return _finish(small, dataclasses.replace(choice, start=first), keep_digests=keep_digests)
 
 
@@ -194,6 +210,8 @@ class Choice:
     """The choice of entries before anything was learned."""
     metric: Metric = "accuracy"
     """What stands in the place of accuracy."""
+    ended: str = ""
+    """Why no more cuts were tried, where more were due."""
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -212,10 +230,13 @@ def choose(
     entries: int | None = None,
     metric: Metric = "accuracy",
     on_progress: Tick = ignore,
+    has_time: Callable[[float], bool] = lambda seconds: True,
+    otherwise: Compaction | None = None,
 ) -> Choice:
     """The strongest cut of ``small`` that keeps its validation accuracy (or ``metric``).
 
-    ``entries`` leaves the bits to choose.
+    ``entries`` leaves the bits to choose. Between two cuts it asks whether it ``has_time`` for as many seconds as the
+    longest took. If not, the last one is taken if it costs little, else ``otherwise``, or the form that cuts nothing.
     """
     for what, own, there in (
         ("features", small.x.shape[1], graph.num_features),
@@ -228,10 +249,21 @@ def choose(
     val = graph.view("val").to(device)
     if len(val.nodes) == 0:
         raise GcondError("there is no validation node to judge a cut by: say yourself how many entries a row keeps")
-    watch, uncut = Stopwatch(), _reached(small, val, seed, metric)
+    watch, cuts = Stopwatch(), ladder(small, entries)
+    unchanged = next(cut for cut in cuts if cut.bits == 32)
+    if not has_time(0.0):
+        return Choice(otherwise or unchanged, ended=OUT_OF_TIME)
+    uncut = _reached(small, val, seed, metric)
     rungs: list[Rung] = []
-    cuts = ladder(small, entries)
+    spent = longest = watch.spent()[0]
     for place, compaction in enumerate(cuts):
+        if not has_time(longest):
+            if not rungs or rungs[-1].accuracy < uncut.accuracy - DEARER * tolerance:
+                if otherwise is not None:
+                    return Choice(otherwise, seconds=watch.spent(), ended=OUT_OF_TIME)
+                rungs.append(Rung(unchanged, small.compacted(unchanged).nbytes, uncut.accuracy, 0.0))
+            found = Choice(rungs[-1].compaction, uncut.accuracy, tolerance, tuple(rungs), watch.spent(), metric=metric)
+            return dataclasses.replace(found, ended=OUT_OF_TIME)
         on_progress("trying cuts", place, len(cuts), str(compaction))
         smaller = small.compacted(compaction)
         same = smaller.sha256 == small.sha256  # only the form is another, so there is nothing to measure
@@ -241,6 +273,7 @@ def choose(
         allowed = DEARER * tolerance if proven else tolerance
         if (proven or enough) and reached.accuracy >= uncut.accuracy - allowed:
             break
+        longest, spent = max(longest, watch.spent()[0] - spent), watch.spent()[0]
     taken = rungs[-1]
     few = [rung for rung in rungs if rung.bytes <= FEW * graph.nbytes]
     if taken not in few and few and few[-1].accuracy >= uncut.accuracy - DEARER * tolerance:
@@ -323,6 +356,8 @@ def _finish(
 
 def _described(choice: Choice) -> CompactionRecord:
     record = CompactionRecord(entries=choice.compaction.entries)
+    if choice.ended:
+        record["ended"] = choice.ended
     if choice.compaction.step is None:
         record["bits"] = choice.compaction.bits
     else:

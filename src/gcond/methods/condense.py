@@ -73,7 +73,8 @@ def condense(
     it is there. The file stays: remove it once the result is saved. Other methods take one step and do none of this.
 
     ``within`` (``"60s"``, ``"2min"``, or a number of seconds) is a time for all of it, loading included: learning ends
-    early enough, and the best so far is kept. What cannot be ended early and took longer is said as a ``UserWarning``.
+    early enough, and the best so far is kept; with ``compact``, a cut that there is no time to choose is the one that
+    was chosen for the start. What cannot be ended early and took longer is said as a ``UserWarning``.
 
     ``threads`` is the number of CPU threads; by default it is as many as the work deserves, one for all but large
     graphs. Afterwards torch has as many as before. With another number large sums may round differently, so the
@@ -107,6 +108,7 @@ def condense(
         callbacks = [*callbacks, deadline]
     make = partial(condense_compact, chosen, keep_digests=keep_digests) if compact else chosen.condense
     condensed = make(source, budget, seed, device=choose_device(device), callbacks=callbacks, threads=threads)
-    if deadline is not None and (late := deadline.overrun(chosen.name)):
+    learned = chosen.kind == "learned"
+    if deadline is not None and (late := deadline.overrun(chosen.name, learned=learned, compact=compact)):
         warn(late)
     return condensed
