@@ -311,7 +311,7 @@ def test_the_first_choice_stays_where_the_result_is_the_start(wide, judged):
 
 
 def test_without_time_for_the_last_choice_the_cut_of_the_start_is_taken(wide, judged):
-    asked, hurry = judged(lambda graph: 0.8), Hurry(2)  # for the start, and one cut of it
+    asked, hurry = judged(lambda graph: 0.8), Hurry(3)  # for the start, and one cut of it: is there time, and for two?
     hurry.on_start = lambda run: None
     made = condense(wide, method="gcond-x", nodes=9, compact=True, callbacks=[hurry], **QUICK)
     assert len(asked) == 2
@@ -323,7 +323,7 @@ def test_without_time_for_the_last_choice_the_cut_of_the_start_is_taken(wide, ju
 
 
 def test_time_that_is_up_before_learning_leaves_the_start_and_its_choice(wide, judged):
-    asked, hurry = judged(lambda graph: 0.8), Hurry(2)
+    asked, hurry = judged(lambda graph: 0.8), Hurry(3)
     made = condense(wide, method="gcond-x", nodes=9, compact=True, callbacks=[hurry], **QUICK)
     assert made.provenance.history["loss"] == []
     assert len(asked) == 2
@@ -334,14 +334,27 @@ def test_time_that_is_up_before_learning_leaves_the_start_and_its_choice(wide, j
 def test_the_clock_is_asked_between_two_cuts(wide, judged, lost, place):
     small = condense(wide, method="random", nodes=9)
     judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.8 - lost, lambda graph: 6 * bool(graph.compaction))
-    found = choose(small, wide, 0, has_time=Hurry(3).has_time)
+    found = choose(small, wide, 0, has_time=Hurry(5).has_time)
     assert found.ended == OUT_OF_TIME
     assert len(found.rungs) == 2 if place is not None else 3
     assert found.compaction == (Compaction(None, 32) if place is None else cut_by(small, place))
     assert found.compaction == found.rungs[-1].compaction
-    other = choose(small, wide, 0, has_time=Hurry(3).has_time, otherwise=Compaction(None, 16))
+    other = choose(small, wide, 0, has_time=Hurry(5).has_time, otherwise=Compaction(None, 16))
     assert other.compaction == (Compaction(None, 16) if place is None else cut_by(small, place))
     assert choose(small, wide, 0, has_time=Hurry(0).has_time).compaction == Compaction(None, 32)
+
+
+def test_where_time_is_for_one_cut_alone_it_is_the_weakest_of_few_bytes(wide, judged, monkeypatch):
+    small = condense(wide, method="random", nodes=9)
+    monkeypatch.setattr(compaction, "FEW", (small.compacted(cut_by(small, 3)).nbytes + 0.5) / wide.nbytes)
+    good = fine(small, 2)
+    judged(lambda graph: 0.8 if good(graph) else 0.7)
+    found = choose(small, wide, 0, has_time=Hurry(2).has_time)
+    assert [rung.compaction for rung in found.rungs] == [found.compaction]
+    few = [cut for cut in ladder(small) if small.compacted(cut).nbytes <= compaction.FEW * wide.nbytes]
+    assert found.compaction == few[-1]
+    judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.7)
+    assert choose(small, wide, 0, has_time=Hurry(2).has_time).compaction == Compaction(None, 32)
 
 
 def test_entries_of_the_method_itself_are_kept(wide, judged):

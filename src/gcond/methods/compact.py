@@ -104,8 +104,8 @@ def compact(
         raise GcondError(f"step={step:g} is no share of the features' root mean square: give more than 0, such as 0.25")
     if entries is not None or bits is not None or step is not None:
         absolute = None if step is None else _absolute(small, step)
-        said = Compaction(entries, bits or 8, absolute)
-        return compact_as(small, said, keep_structure=keep_structure, keep_digests=keep_digests)
+        given = Compaction(entries, bits or 8, absolute)
+        return compact_as(small, given, keep_structure=keep_structure, keep_digests=keep_digests)
     if on is None:
         raise GcondError(
             "how much can be cut is judged on the source graph: give on=SOURCE, or say it yourself, as entries=100 does"
@@ -236,7 +236,8 @@ def choose(
     """The strongest cut of ``small`` that keeps its validation accuracy (or ``metric``).
 
     ``entries`` leaves the bits to choose. Between two cuts it asks whether it ``has_time`` for as many seconds as the
-    longest took. If not, the last one is taken if it costs little, else ``otherwise``, or the form that cuts nothing.
+    longest took. If that is for one more alone, it tries the weakest of few bytes. If there is none, the last one is
+    taken if it costs little, else ``otherwise``, or the form that cuts nothing.
     """
     for what, own, there in (
         ("features", small.x.shape[1], graph.num_features),
@@ -249,36 +250,39 @@ def choose(
     val = graph.view("val").to(device)
     if len(val.nodes) == 0:
         raise GcondError("there is no validation node to judge a cut by: say yourself how many entries a row keeps")
-    watch, cuts = Stopwatch(), ladder(small, entries)
-    unchanged = next(cut for cut in cuts if cut.bits == 32)
+    watch, due = Stopwatch(), ladder(small, entries)
+    unchanged = next(cut for cut in due if cut.bits == 32)
     if not has_time(0.0):
         return Choice(otherwise or unchanged, ended=OUT_OF_TIME)
     uncut = _reached(small, val, seed, metric)
     rungs: list[Rung] = []
-    spent = longest = watch.spent()[0]
-    for place, compaction in enumerate(cuts):
-        if not has_time(longest):
-            if not rungs or rungs[-1].accuracy < uncut.accuracy - DEARER * tolerance:
-                if otherwise is not None:
-                    return Choice(otherwise, seconds=watch.spent(), ended=OUT_OF_TIME)
-                rungs.append(Rung(unchanged, small.compacted(unchanged).nbytes, uncut.accuracy, 0.0))
-            found = Choice(rungs[-1].compaction, uncut.accuracy, tolerance, tuple(rungs), watch.spent(), metric=metric)
-            return dataclasses.replace(found, ended=OUT_OF_TIME)
-        on_progress("trying cuts", place, len(cuts), str(compaction))
+    longest, few, count, holds, late = watch.spent()[0], FEW * graph.nbytes, len(due), False, False
+    while due and not holds and not late:
+        if late := not has_time(longest):
+            break
+        if late := not has_time(2 * longest):  # it is for one more alone: the likeliest to hold of those of few bytes
+            due = [*due[:1], *(cut for cut in due if small.compacted(cut).nbytes <= few)][-1:]
+        compaction, began = due.pop(0), watch.spent()[0]
+        on_progress("trying cuts", len(rungs), count, str(compaction))
         smaller = small.compacted(compaction)
         same = smaller.sha256 == small.sha256  # only the form is another, so there is nothing to measure
         reached = uncut if same else _reached(smaller, val, seed, metric)
         rungs.append(Rung(compaction, smaller.nbytes, reached.accuracy, reached.differs(uncut)))
         proven, enough = rungs[-1].changed <= CHANGED, smaller.nbytes >= ENOUGH * graph.nbytes
         allowed = DEARER * tolerance if proven else tolerance
-        if (proven or enough) and reached.accuracy >= uncut.accuracy - allowed:
-            break
-        longest, spent = max(longest, watch.spent()[0] - spent), watch.spent()[0]
-    taken = rungs[-1]
-    few = [rung for rung in rungs if rung.bytes <= FEW * graph.nbytes]
-    if taken not in few and few and few[-1].accuracy >= uncut.accuracy - DEARER * tolerance:
-        taken = few[-1]
-    return Choice(taken.compaction, uncut.accuracy, tolerance, tuple(rungs), watch.spent(), metric=metric)
+        holds = (proven or enough) and reached.accuracy >= uncut.accuracy - allowed
+        longest = max(longest, watch.spent()[0] - began)
+    least = uncut.accuracy - DEARER * tolerance
+    if late and not (rungs and rungs[-1].accuracy >= least):
+        if otherwise is not None:
+            return Choice(otherwise, seconds=watch.spent(), ended=OUT_OF_TIME)
+        rungs.append(Rung(unchanged, small.compacted(unchanged).nbytes, uncut.accuracy, 0.0))
+    taken, cheap = rungs[-1], [rung for rung in rungs if rung.bytes <= few]
+    if taken not in cheap and cheap and cheap[-1].accuracy >= least:
+        taken = cheap[-1]
+    ended = OUT_OF_TIME if late else ""
+    found = Choice(taken.compaction, uncut.accuracy, tolerance, tuple(rungs), watch.spent(), metric=metric)
+    return dataclasses.replace(found, ended=ended)
 
 
 def ladder(small: CondensedGraph, entries: int | None = None) -> list[Compaction]:
