@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -45,7 +46,9 @@ class Slow(Callback):
         self.clock.passes(self.seconds)
 
 
-def learn(within, *, epochs=50, steps=4, step=1.0, probe=0.0, probe_every=1, accuracies=None, spent=0.0):
+def learn(
+    within, *, epochs=50, steps=4, step=1.0, probe=0.0, probe_every=1, accuracies=None, spent=0.0, probes_after=0
+):
     """A run whose steps and probes take so many seconds, ended by a deadline; and the clock's time that it took."""
     clock = Clock()
     began = clock()
@@ -66,6 +69,7 @@ def learn(within, *, epochs=50, steps=4, step=1.0, probe=0.0, probe_every=1, acc
         steps=steps,
         probe=look if probe_every else None,
         probe_every=probe_every or 1,
+        probes_after=probes_after,
         callbacks=[deadline],
     )
     for _ in run.epochs_left():
@@ -120,6 +124,48 @@ def test_the_last_state_is_probed_and_the_best_is_kept():
     assert [probe.epoch for probe in run.probes] == [0, 4, 8, 12, run.epoch]
     best, _ = learn(1000, epochs=4, step=1, probe=1, probe_every=4, accuracies=[0.1, 0.9])
     assert torch.equal(run.synthetic.x, best.synthetic.x)
+
+
+def test_probes_that_come_after_get_their_time():
+    for count, spent in ((0, 94), (4, 74)):
+        run, took = learn(100, step=1, probe=4, probe_every=1, probes_after=count)
+        assert run.reason == OUT_OF_TIME
+        assert 1.2 * 4 * count <= 97 - took
+        assert took >= spent - 12
+
+
+def test_work_that_comes_after_gets_its_time_if_that_leaves_half():
+    clock = Clock()
+    deadline = Deadline(100, clock=clock)
+    clock.passes(17)  # 80 are left, and 3 for the end
+    deadline.comes_after(50)
+    assert learnable(deadline, 80)
+    deadline.comes_after(30)
+    assert learnable(deadline, 44)
+    assert deadline.has_time(80)
+    assert not deadline.has_time(80.1)
+
+
+def learnable(deadline, seconds):
+    """Whether so many seconds are left for learning, and no more."""
+    run = SimpleNamespace(probes_after=0)
+    return deadline._fits(run, (seconds - 0.1) / 1.2) and not deadline._fits(run, (seconds + 0.1) / 1.2)
+
+
+@pytest.mark.parametrize(
+    ("said", "parts"),
+    [
+        ({}, "loading, the start and one probe cannot"),
+        ({"compact": True}, "loading, the start, one probe and one training for the choice of a cut cannot"),
+        ({"learned": False}, "loading and a method that does not learn cannot"),
+    ],
+)
+def test_what_took_longer_names_what_can_be_the_cause(said, parts):
+    clock = Clock()
+    deadline = Deadline(10, clock=clock)
+    assert deadline.overrun("gcond") is None
+    clock.passes(12)
+    assert deadline.overrun("gcond", **said) == f"gcond took 12 s and not 10 s: {parts} be ended half-way"
 
 
 def test_a_probe_that_does_not_fit_any_more_is_left_out():

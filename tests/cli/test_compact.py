@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from gcond.condensed import Compaction, CondensedGraph
 from gcond.methods import compact as compaction
+from gcond.runtime.tensor_file import read_tensors
 from gcond.training import Recipe
 
 
@@ -68,6 +70,29 @@ def test_condense_compact(gcond, workspace):
     assert said["compaction"]["bytes_after"] == made.nbytes
     assert said["compaction"]["start"]["ladder"]
     assert said["settings"]["entries"] == (made.compaction.entries or 0)
+
+
+def test_a_compact_file_is_little_more_than_what_training_needs(gcond, workspace):
+    gcond("compact", workspace.small, "--entries", 3, "-o", "out/c.safetensors")
+    gcond("compact", workspace.small, "--entries", 3, "--keep-digests", "-o", "out/k.safetensors")
+    without, kept = (read_tensors(f"out/{name}.safetensors")[0] for name in "ck")
+    digests = {name for name in kept if name.startswith("source.")}
+    assert digests == {"source.edges", "source.features", "source.labels"}
+    assert without.keys() == kept.keys() - digests
+    words = ["condense", workspace.source, "--nodes", 6, "--method", "random"]
+    assert "--keep-digests is for --compact" in gcond(*words, "--keep-digests").err
+    found = gcond(*words, "--compact", "--keep-digests", "-o", "out/r.safetensors")
+    assert "; the whole file" in " ".join(found.out.split())
+    assert CondensedGraph.load("out/r.safetensors").digests is not None
+
+
+def test_ids_that_are_dropped_are_mentioned(gcond, workspace):
+    small = CondensedGraph.load(workspace.small)
+    told = "ids of the source's nodes are dropped"
+    assert told not in " ".join(gcond("compact", workspace.small, "--entries", 3).out.split())
+    digests = dataclasses.replace(small.digests, ids=torch.arange(len(small.digests)))
+    dataclasses.replace(small, digests=digests).save("named.safetensors")
+    assert told in " ".join(gcond("compact", "named.safetensors", "--entries", 3).out.split())
 
 
 def test_scores_go_into_the_compact_file(gcond, workspace):

@@ -50,7 +50,10 @@ def test_what_needs_no_torch_does_not_wait_for_it(argv):
     [
         ("condense", ["--ratio", "--nodes", "--method", "--seed", "--out", "-o", "--set", "--setting", "--directed"]),
         ("condense", ["--recipe", "--resume", "--checkpoint-every", "--log", "--force", "--compact", "--recommend"]),
-        ("compact", ["--on", "--entries", "--bits", "--tolerance", "--seed", "--keep-structure", "-o", "--force"]),
+        (
+            "compact",
+            ["--on", "--entries", "--bits", "--tolerance", "--keep-structure", "--keep-digests", "-o", "--force"],
+        ),
         ("update", ["--on", "--nodes", "--ratio", "--seed", "--out", "-o", "--force", "--json"]),
         ("grow", ["--on", "--nodes", "--seed", "--out", "-o", "--set", "--force", "--resume", "--checkpoint-every"]),
         (

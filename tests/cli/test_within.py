@@ -23,7 +23,7 @@ OUT = "new.safetensors"
 def slow(monkeypatch):
     """Time is up after the third epoch, whatever the clock says."""
 
-    def fits(self, more):
+    def fits(self, run, more):
         return self.epochs_seen < 3
 
     def seen(self, run):

@@ -5,6 +5,8 @@ import dataclasses
 import pytest
 import torch
 
+from gcond.callbacks import Callback
+from gcond.callbacks.deadline import OUT_OF_TIME
 from gcond.condensed import Compaction, CondensedGraph
 from gcond.data import load
 from gcond.errors import GcondError
@@ -78,12 +80,35 @@ def test_the_ladder_goes_from_strong_to_weak_and_ends_with_no_change(wide):
     assert len(set(rungs)) == len(rungs)
 
 
-def test_features_of_zeros_or_of_no_usual_scale_have_no_steps(wide):
+def test_features_of_no_usual_scale_have_no_steps(wide):
     small = condense(wide, method="random", nodes=9)
-    for scale in (0.0, 1e-35):
-        rungs = ladder(dataclasses.replace(small, x=small.x * scale))
-        assert sorted(rung.bits for rung in rungs) == [8, 16, 32]
-        assert all(rung.step is None for rung in rungs)
+    small = dataclasses.replace(small, x=small.x * 1e-35)
+    rungs = ladder(small)
+    assert sorted(rung.bits for rung in rungs) == [8, 16, 32]
+    assert all(rung.step is None for rung in rungs)
+    with pytest.raises(GcondError, match=r"step=0\.25 of features whose root mean .* give bits=8"):
+        compact(small, step=0.25)
+
+
+def test_features_that_are_all_zero_are_multiples_of_any_step(wide, judged, tmp_path):
+    small = condense(wide, method="random", nodes=9)
+    small = dataclasses.replace(small, x=torch.zeros_like(small.x))
+    made = compact(small, step=0.25)
+    assert torch.equal(made.x, small.x)
+    made.save(tmp_path / "zeros")
+    assert CondensedGraph.load(tmp_path / "zeros").sha256 == made.sha256
+    judged(lambda graph: 0.3)
+    assert compact(small, on=wide).nbytes <= made.nbytes
+
+
+def test_a_compact_graph_never_becomes_larger(wide, judged):
+    small = compact(condense(wide, method="random", nodes=9), step=1.0)
+    judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.1)
+    made = compact(small, on=wide)
+    assert (made.compaction, made.sha256, made.nbytes) == (small.compaction, small.sha256, small.nbytes)
+    assert made.provenance.compaction["ladder"][-1]["bytes"] == small.nbytes
+    judged(lambda graph: 0.8)
+    assert compact(small, on=wide).nbytes <= small.nbytes
 
 
 def test_with_entries_given_all_cuts_have_them(wide):
@@ -255,6 +280,83 @@ def test_features_are_learned_with_the_cut_in_place(wide, judged):
     assert torch.equal(learned.compacted(made.compaction).x, made.x)
 
 
+class Hurry(Callback):
+    """No time any more after so many questions; notes what is asked and what is announced."""
+
+    def __init__(self, questions):
+        self.left, self.asked, self.announced = questions, [], []
+
+    def comes_after(self, seconds):
+        self.announced.append(seconds)
+
+    def has_time(self, seconds):
+        self.asked.append(seconds)
+        self.left -= 1
+        return self.left >= 0
+
+    def on_start(self, run):
+        if self.left <= 0:
+            run.stop("in a hurry", look=False)
+
+
+def test_the_first_choice_stays_where_the_result_is_the_start(wide, judged):
+    asked = judged(lambda graph: 0.8)
+    start = condense(wide, method="gcond-x", nodes=9, compact=True, **QUICK | {"epochs": 0})
+    assert len(asked) == 2  # the start, and one cut of it
+    record = start.provenance.compaction
+    assert "start" not in record
+    assert record["ladder"][-1]["step"] == start.compaction.step
+    plain = condense(wide, method="gcond-x", nodes=9, **QUICK | {"epochs": 0})
+    assert torch.equal(start.x, plain.compacted(start.compaction).x)
+
+
+def test_without_time_for_the_last_choice_the_cut_of_the_start_is_taken(wide, judged):
+    asked, hurry = judged(lambda graph: 0.8), Hurry(3)  # for the start, and one cut of it: is there time, and for two?
+    hurry.on_start = lambda run: None
+    made = condense(wide, method="gcond-x", nodes=9, compact=True, callbacks=[hurry], **QUICK)
+    assert len(asked) == 2
+    assert hurry.asked[-1] == hurry.announced[0]
+    record = made.provenance.compaction
+    assert made.compaction.step == record["step"] == record["start"]["step"]
+    assert record["ended"] == OUT_OF_TIME
+    assert "ladder" not in record
+
+
+def test_time_that_is_up_before_learning_leaves_the_start_and_its_choice(wide, judged):
+    asked, hurry = judged(lambda graph: 0.8), Hurry(3)
+    made = condense(wide, method="gcond-x", nodes=9, compact=True, callbacks=[hurry], **QUICK)
+    assert made.provenance.history["loss"] == []
+    assert len(asked) == 2
+    assert "start" not in made.provenance.compaction
+
+
+@pytest.mark.parametrize(("lost", "place"), [(0.0028, 1), (0.0032, None)])
+def test_the_clock_is_asked_between_two_cuts(wide, judged, lost, place):
+    small = condense(wide, method="random", nodes=9)
+    judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.8 - lost, lambda graph: 6 * bool(graph.compaction))
+    found = choose(small, wide, 0, has_time=Hurry(5).has_time)
+    assert found.ended == OUT_OF_TIME
+    assert len(found.rungs) == 2 if place is not None else 3
+    assert found.compaction == (Compaction(None, 32) if place is None else cut_by(small, place))
+    assert found.compaction == found.rungs[-1].compaction
+    other = choose(small, wide, 0, has_time=Hurry(5).has_time, otherwise=Compaction(None, 16))
+    assert other.compaction == (Compaction(None, 16) if place is None else cut_by(small, place))
+    assert choose(small, wide, 0, has_time=Hurry(0).has_time).compaction == Compaction(None, 32)
+
+
+def test_where_time_is_for_one_cut_alone_it_is_the_weakest_of_few_bytes(wide, judged, monkeypatch):
+    small = condense(wide, method="random", nodes=9)
+    monkeypatch.setattr(compaction, "FEW", (small.compacted(cut_by(small, 3)).nbytes + 0.5) / wide.nbytes)
+    good = fine(small, 2)
+    judged(lambda graph: 0.8 if good(graph) else 0.7)
+    found = choose(small, wide, 0, has_time=Hurry(2).has_time)
+    assert [rung.compaction for rung in found.rungs] == [found.compaction]
+    few = [cut for cut in ladder(small) if small.compacted(cut).nbytes <= compaction.FEW * wide.nbytes]
+    assert found.compaction == few[-1]
+    judged(lambda graph: 0.8 if graph.sha256 == small.sha256 else 0.7)
+    assert choose(small, wide, 0, has_time=Hurry(2).has_time).compaction == Compaction(None, 32)
+
+
 def test_entries_of_the_method_itself_are_kept(wide, judged):
     asked = judged(lambda graph: 0.8)
     made = condense(wide, method=GCondX(entries=11, **QUICK), nodes=9, compact=True)
@@ -292,6 +394,26 @@ def test_the_weights_of_a_structure_go_unless_they_are_to_stay(wide):
     assert torch.equal(larger.x[:9], kept.x)
     with pytest.raises(GcondError, match="dropped when it was compacted"):
         grow(compact(small, entries=5), on=wide, nodes=11)
+
+
+def test_digests_of_the_source_go_unless_they_are_to_stay(wide):
+    small = condense(wide, method="random", nodes=9)
+    assert small.digests is not None
+    assert compact(small, entries=5).digests is None
+    kept = compact(small, entries=5, keep_digests=True)
+    assert torch.equal(kept.digests.features, small.digests.features)
+    assert kept.sha256 == compact(small, entries=5).sha256
+
+
+@pytest.mark.parametrize("method", ["herding", "gcond-x"])
+def test_condensing_drops_them_too(wide, judged, method):
+    judged(lambda graph: 0.8)
+    options = QUICK if method == "gcond-x" else {}
+    assert condense(wide, method=method, nodes=9, compact=True, **options).digests is None
+    kept = condense(wide, method=method, nodes=9, compact=True, keep_digests=True, **options)
+    assert len(kept.digests) == wide.num_nodes
+    with pytest.raises(GcondError, match="keep_digests=True is for compact=True"):
+        condense(wide, method=method, nodes=9, keep_digests=True, **options)
 
 
 def test_cost_counts_the_judging(wide):

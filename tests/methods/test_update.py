@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
 import pytest
 import torch
 
 from gcond import methods
 from gcond.condensed.condensed_graph import CondensedGraph
-from gcond.errors import GcondError
+from gcond.errors import GcondError, GcondWarning
 from gcond.graph.node_ids import NodeIds
 from gcond.graph.source_graph import SourceGraph
 from gcond.linalg.sparse import dense
@@ -259,6 +260,38 @@ def test_a_compact_graph_stays_compact(make_graph):
     assert updated.compaction == small.compaction
     assert int((updated.x != 0).sum(1).max()) <= 4
     assert len(updated.provenance.updates) == 1
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_compact_file_keeps_its_digests_through_an_update_if_it_had_any(make_graph, kept):
+    from gcond.methods.compact import compact
+
+    graph = make_graph()
+    small = condense(part(graph, torch.arange(SHOWN)), method="clusters", nodes=NODES, teacher="ridge")
+    updated = update(compact(small, entries=4, keep_digests=kept), on=part(graph, torch.arange(graph.num_nodes)))
+    assert (updated.digests is not None) == kept
+    changes = last_changes(updated)
+    assert ("compared" in changes) == kept
+    assert (changes["nodes_added"], changes["nodes_removed"]) == (graph.num_nodes - SHOWN, 0)
+
+
+def test_without_digests_ids_are_of_no_use_and_that_is_said(make_graph):
+    from gcond.methods.compact import compact
+
+    graph = make_graph()
+    before = part(graph, torch.arange(SHOWN), ids=True)
+    small = compact(condense(before, method="clusters", nodes=NODES, teacher="ridge"), entries=4)
+    with pytest.warns(GcondWarning, match="the file knows no ids of its source's nodes, so these are told by their"):
+        found = last_changes(update(small, on=part(graph, torch.arange(graph.num_nodes), ids=True)))
+    assert found["matched_by"] == "rows"
+    with (
+        pytest.raises(GcondError, match="does not know their ids, by which one could say which ones went"),
+        pytest.warns(GcondWarning),
+    ):
+        update(small, on=part(graph, torch.arange(SHOWN - 1), ids=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert update(small, on=before) is small
 
 
 def test_files_without_digests_are_updated_by_rows(make_graph, tmp_path):

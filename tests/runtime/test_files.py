@@ -84,6 +84,15 @@ def test_every_flipped_bit_is_refused_or_makes_no_difference(written, tmp_path):
     assert noticed > 0.95 * 8 * len(whole)
 
 
+def test_metadata_have_no_blanks_and_those_that_have_are_read(tmp_path):
+    write_tensors(tmp_path / "new", TENSORS, METADATA)
+    with safetensors.safe_open(tmp_path / "new", framework="pt") as file:
+        text = file.metadata()["gcond"]
+    assert text == json.dumps(json.loads(text), separators=(",", ":"), sort_keys=True)
+    spaced = rewrite(tmp_path / "new", {"gcond": json.dumps(json.loads(text), sort_keys=True)})
+    assert read_tensors(spaced)[1] == METADATA
+
+
 def test_a_file_without_a_digest_is_of_an_earlier_version(tmp_path):
     path = rewrite(tmp_path / "old", {"gcond": json.dumps(METADATA)})
     assert read_tensors(path)[1] == METADATA

@@ -180,6 +180,9 @@ FeaturesOption = Annotated[
         + "."
     ),
 ]
+KeepDigestsOption = Annotated[
+    bool, flag("Keep the digests of the source's nodes, by which `gcond update` finds them and says what changed.")
+]
 MetricOption = Annotated[
     Metric | None,
     Parameter(help="What is best on the validation nodes, wherever they choose; accuracy if not given."),

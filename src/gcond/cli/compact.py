@@ -8,8 +8,17 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from gcond.cli.column_engine import MemoryOption
-from gcond.cli.common_options import DEFAULTS, Common, check_new_file, check_tensor_file, flag, spelled, whole_number
-from gcond.cli.storage_facts import compaction_facts, storage, storage_sentence
+from gcond.cli.common_options import (
+    DEFAULTS,
+    Common,
+    KeepDigestsOption,
+    check_new_file,
+    check_tensor_file,
+    flag,
+    spelled,
+    whole_number,
+)
+from gcond.cli.storage_facts import DROPPED_IDS, compaction_facts, storage, storage_sentence
 from gcond.errors import GcondError
 
 
@@ -36,6 +45,7 @@ def command(
     keep_structure: Annotated[
         bool, flag("Keep the weights of a learned structure, so that the graph can be grown.")
     ] = False,
+    keep_digests: KeepDigestsOption = False,
     out: Annotated[
         Path | None, Parameter(alias="-o", help="The file to write; CONDENSED-compact if not given.")
     ] = None,
@@ -74,6 +84,7 @@ def command(
             tolerance=TOLERANCE if tolerance is None else tolerance,
             seed=seed,
             keep_structure=keep_structure,
+            keep_digests=keep_digests,
             device=common.device,
             on_progress=tick,
         )
@@ -88,4 +99,6 @@ def command(
     about = {"wrote": str(out), "storage": storage_sentence(bytes_), **compaction_facts(made)}
     if small.structure and not made.structure:
         about["structure"] = "its weights are dropped, so it cannot be grown: --keep-structure keeps them"
+    if small.digests is not None and small.digests.ids is not None and made.digests is None:
+        about |= DROPPED_IDS
     voice.result(payload, facts(about | ({"next": spelled("evaluate", out, "--on", on)} if on else {})).rich())

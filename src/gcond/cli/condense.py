@@ -15,6 +15,7 @@ from gcond.cli.common_options import (
     Common,
     DirectedOption,
     FeaturesOption,
+    KeepDigestsOption,
     MetricOption,
     SetOption,
     SettingOption,
@@ -27,7 +28,7 @@ from gcond.cli.common_options import (
     whole_number,
 )
 from gcond.cli.learning_options import NOT_WATCHING, Watching, tell_written
-from gcond.cli.storage_facts import compaction_facts
+from gcond.cli.storage_facts import DROPPED_IDS, compaction_facts
 from gcond.errors import GcondError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def command(
     compact: Annotated[
         bool, flag("Few bytes: as few entries and bits as validation accuracy allows, in place while features learn.")
     ] = False,
+    keep_digests: KeepDigestsOption = False,
     recommend: Annotated[
         bool,
         flag("At the end, find the recipe that fits a GCN here, as `gcond recommend` does, and write it down too."),
@@ -88,6 +90,8 @@ def command(
 
     # What can be refused without the graph is refused before it is read.
     check_budget(ratio, nodes)
+    if keep_digests and not compact:
+        raise GcondError("--keep-digests is for --compact: a plain file has its digests anyway, so leave it out")
     watching.check()
     if recommend and watching.within is not None:
         raise GcondError("--within is for condensing alone: leave --recommend out, and use gcond recommend afterwards")
@@ -120,8 +124,9 @@ def command(
         out = Path(f"{file_stem(graph)}-{method}-{budget.nodes}.safetensors")
         check(out)
     device = choose_device(common.device)
-    with work.on(graph, voice, common) as graph, watching.session(out, voice, method, learned=learned) as callbacks:
-        make = partial(condense_compact, chosen) if compact else chosen.condense
+    session = watching.session(out, voice, method, learned=learned, compact=compact)
+    with work.on(graph, voice, common) as graph, session as callbacks:
+        make = partial(condense_compact, chosen, keep_digests=keep_digests) if compact else chosen.condense
         condensed = make(graph, budget, seed, device=device, callbacks=callbacks, threads=common.threads)
         condensed.save(out)
     if recommend:
@@ -130,11 +135,13 @@ def command(
 
     provenance, found = condensed.provenance, condensed.statistics
     assert provenance is not None
+    ids_dropped = compact and not keep_digests and graph.ids is not None
     counts = {
         "nodes": f"{found.nodes:,} of {graph.num_nodes:,} ({100 * found.nodes / graph.num_nodes:.2f} %)",
         "edges": f"{found.edges:,} of {graph.num_edges:,}",
-        "storage": f"{size(found.bytes)} of {size(graph.nbytes)}",
+        "storage": f"{size(found.bytes)} of {size(graph.nbytes)}; the whole file {size(out.stat().st_size)}",
         **compaction_facts(condensed),
+        **(DROPPED_IDS if ids_dropped else {}),
     }
     tell_written(voice, out, condensed, source, counts=counts, time=seconds(provenance.cost["wall_seconds"]))
 

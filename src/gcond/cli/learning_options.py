@@ -68,18 +68,20 @@ class Watching:
             )
 
     @contextmanager
-    def session(self, out: Path, voice: Voice, name: str, *, learned: bool = True) -> Iterator[list[Callback]]:
+    def session(
+        self, out: Path, voice: Voice, name: str, *, learned: bool = True, compact: bool = False
+    ) -> Iterator[list[Callback]]:
         """The callbacks to condense with, for as long as it takes until ``out`` is saved.
 
-        The checkpoint goes once all of that is done, and stays if it is not. What does not learn has no callbacks.
-        The time that it may take counts from the beginning of the command.
+        The checkpoint goes once all of that is done, and stays if it is not. What does not learn has no callbacks but
+        the deadline, which the choice of a cut asks. The time counts from the beginning of the command.
         """
         from gcond.callbacks import Deadline
 
         deadline = Deadline(self.within, began=BEGAN.get()) if self.within is not None else None
         with self._callbacks(out, voice, name, learned=learned) as callbacks:
-            yield [*callbacks, deadline] if deadline is not None and learned else callbacks
-        if deadline is not None and (late := deadline.overrun(name)):
+            yield [*callbacks, deadline] if deadline is not None else callbacks
+        if deadline is not None and (late := deadline.overrun(name, learned=learned, compact=compact)):
             voice.note(late)
 
     @contextmanager

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gcond.condensed import CondensedGraph
 
+DROPPED_IDS = {"digests": "ids of the source's nodes are dropped, so an update goes by rows: --keep-digests keeps them"}
+"""The fact about a compact file whose nodes had ids; without ids an update goes by rows in any case."""
+
 
 def storage(file: Path, graph: CondensedGraph, source_bytes: int | None) -> dict[str, Any]:
     """Bytes of ``graph`` before compaction and after, its share of the source's, and the size of its file."""
@@ -39,6 +42,8 @@ def compaction_facts(graph: CondensedGraph) -> dict[str, str]:
     made = graph.provenance.compaction if graph.provenance is not None else {}
     if "bytes_before" in made:
         facts["compact"] += f", from {size(made['bytes_before'])}"
+    if ended := made.get("ended"):
+        facts["compact"] += f"; not all cuts were tried, because {ended}"
     if ladder := made.get("ladder"):
         cut = next(cut for cut in ladder if all(cut.get(key) == made.get(key) for key in ("entries", "bits", "step")))
         taken = cut.get("val_accuracy", 0.0)

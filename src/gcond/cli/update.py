@@ -37,6 +37,7 @@ def command(
     from gcond.callbacks import Progress
     from gcond.condensed import CondensedGraph
     from gcond.condensed.origin import load_origin
+    from gcond.condensed.source_changes import unknown_ids
     from gcond.methods.update import updatable, update
     from gcond.reports.tables import facts, seconds
 
@@ -46,6 +47,8 @@ def command(
     check_new_file(out, on, force)
     graph = load_origin(made, on, data_dir=common.data, memory_limit=memory)
     say_notes(graph, voice)
+    if said := unknown_ids(small, graph):
+        voice.warn(said)
     with voice.progress(method.name) as tick:
         callbacks = [Progress(tick, voice.note, method.name)] if method.kind == "learned" else []
         updated = update(

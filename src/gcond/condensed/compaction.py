@@ -157,8 +157,8 @@ def from_steps(steps: NDArray[np.int64], step: float) -> Tensor:
 
 
 def relative_step(x: Tensor, share: float) -> float:
-    """The step that is ``share`` of the root mean square of ``x``."""
-    return share * math.sqrt(float(x.double().square().mean()))
+    """The step that is ``share`` of the root mean square of ``x``; ``share`` itself where all of ``x`` is zero."""
+    return share * (math.sqrt(float(x.double().square().mean())) or 1.0)  # zeros are multiples of any step
 
 
 def label_parts(classes: int) -> int:

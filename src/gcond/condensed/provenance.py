@@ -152,6 +152,8 @@ class CompactionRecord(TypedDict, total=False):
     """All that were tried, from strong to weak."""
     start: CompactionRecord
     """The choice of entries on what a learned graph started from."""
+    ended: str
+    """Why not all cuts were tried that were due; absent where they were."""
 
 
 @dataclass(frozen=True)

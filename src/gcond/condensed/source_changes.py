@@ -62,6 +62,18 @@ class SourceChanges:
         return cls(before, classes, unsettled, counts)
 
 
+def unknown_ids(small: CondensedGraph, graph: SourceGraph) -> str | None:
+    """A sentence on ids that ``graph`` has and the file of ``small`` does not know, so that rows have to do."""
+    known = small.digests is not None and small.digests.ids is not None
+    same = small.provenance is not None and small.provenance.source.get("sha256") == graph.sha256
+    if graph.ids is None or known or same:
+        return None
+    return (
+        f"the file knows no ids of its source's nodes, so these are told by their rows: nodes of '{graph.name}' that "
+        "were there before have to come first, in the same order"
+    )
+
+
 def _check_readings(made: Provenance, graph: SourceGraph) -> None:
     """Refuse a graph that is read in another way, by which nothing could be compared."""
     source = made.source.get("name")
@@ -105,6 +117,12 @@ def _rows_before(made: Provenance, then: NodeDigests | None, now: NodeDigests | 
     """The row that each node had: by ids where both have them, else nodes that were there come first."""
     count = int(made.source["nodes"])
     if then is None or now is None or then.ids is None or now.ids is None:
+        if graph.num_nodes < count and then is None and graph.ids is not None:
+            raise GcondError(
+                f"'{graph.name}' has {graph.num_nodes} nodes and '{made.source.get('name')}' had {count}, and the file "
+                "does not know their ids, by which one could say which ones went: update a file that was made compact "
+                "with its digests kept or not at all, or condense anew"
+            )
         if graph.num_nodes < count:
             raise GcondError(
                 f"'{graph.name}' has {graph.num_nodes} nodes and '{made.source.get('name')}' had {count}, and without "

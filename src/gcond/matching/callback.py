@@ -28,6 +28,13 @@ class Callback:
         """A listener to the short run that tries ``start``, where a method tries several; ``None`` for none."""
         return None
 
+    def comes_after(self, seconds: float) -> None:
+        """Before the run: work of about so many seconds comes after it."""
+
+    def has_time(self, seconds: float) -> bool:
+        """Whether work of about so many seconds can be done, outside of the run, where it could be left out."""
+        return True
+
     def on_start(self, run: Run) -> None:
         """Before the first epoch; a run that is taken up again is where it was."""
 

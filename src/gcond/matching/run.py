@@ -59,6 +59,8 @@ class Run:
     patience: int = 0
     metric: Metric = "accuracy"
     """What ``probe`` measures."""
+    probes_after: int = 0
+    """Probes that come after it, while the graph is put together."""
     callbacks: Sequence[Callback] = ()
     epoch: int = field(default=0, init=False)
     """Epochs done."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
+from gcond.callbacks.deadline import OUT_OF_TIME
 from gcond.condensed import Compaction, CondensedGraph
 from gcond.condensed.compaction import LARGEST_STEP, SMALLEST_STEP, Bits, relative_step
 from gcond.condensed.origin import load_origin, source_difference
@@ -75,6 +76,7 @@ def compact(
     tolerance: float = TOLERANCE,
     seed: int = 0,
     keep_structure: bool = False,
+    keep_digests: bool = False,
     device: str = "auto",
     on_progress: Tick = ignore,
 ) -> CondensedGraph:
@@ -89,8 +91,10 @@ def compact(
     (4, 8, 16 or 32, by default 8) of each, say it instead, and need no source.
 
     Soft labels and weights of edges are rounded too, indices lie in the smallest integers. The weights of a learned
-    structure, from which a graph can be grown, are dropped unless ``keep_structure``. Scores of ``condensed`` are of
-    another graph and are dropped; the provenance says what was cut, and what each cut of the ladder scored.
+    structure, from which a graph can be grown, are dropped unless ``keep_structure``, and the digests of the source's
+    nodes, by which :func:`gcond.update` finds these again and says what changed, unless ``keep_digests``. Scores of
+    ``condensed`` are of another graph and are dropped; the provenance says what was cut, and what each cut of the
+    ladder scored.
     """
     small = condensed if isinstance(condensed, CondensedGraph) else CondensedGraph.load(condensed)
     seed = settings.whole_number(seed, "seed")
@@ -99,8 +103,9 @@ def compact(
     if step is not None and not 0 < step < math.inf:
         raise GcondError(f"step={step:g} is no share of the features' root mean square: give more than 0, such as 0.25")
     if entries is not None or bits is not None or step is not None:
-        absolute = None if step is None else relative_step(small.x, step)
-        return compact_as(small, Compaction(entries, bits or 8, absolute), keep_structure=keep_structure)
+        absolute = None if step is None else _absolute(small, step)
+        given = Compaction(entries, bits or 8, absolute)
+        return compact_as(small, given, keep_structure=keep_structure, keep_digests=keep_digests)
     if on is None:
         raise GcondError(
             "how much can be cut is judged on the source graph: give on=SOURCE, or say it yourself, as entries=100 does"
@@ -109,12 +114,24 @@ def compact(
     if said := source_difference(small.provenance, graph):
         warn(said)
     choice = choose(small, graph, seed, choose_device(device), tolerance=tolerance, on_progress=on_progress)
-    return _finish(small, choice, keep_structure=keep_structure)
+    return _finish(small, choice, keep_structure=keep_structure, keep_digests=keep_digests)
 
 
-def compact_as(small: CondensedGraph, compaction: Compaction, *, keep_structure: bool = False) -> CondensedGraph:
+def _absolute(small: CondensedGraph, step: float) -> float:
+    found = relative_step(small.x, step)
+    if SMALLEST_STEP <= found <= LARGEST_STEP:
+        return found
+    raise GcondError(
+        f"step={step:g} of features whose root mean square is {found / step:.2g} is {found:.2g}, and a step has to be "
+        f"between {SMALLEST_STEP:.0e} and {LARGEST_STEP:.0e}: give bits=8, which is for any scale"
+    )
+
+
+def compact_as(
+    small: CondensedGraph, compaction: Compaction, *, keep_structure: bool = False, keep_digests: bool = False
+) -> CondensedGraph:
     """``small`` cut as ``compaction`` says."""
-    return _finish(small, Choice(compaction), keep_structure=keep_structure)
+    return _finish(small, Choice(compaction), keep_structure=keep_structure, keep_digests=keep_digests)
 
 
 def condense_compact(
@@ -126,27 +143,44 @@ def condense_compact(
     device: torch.device | str = "cpu",
     callbacks: Sequence[Callback] = (),
     threads: int | None = None,
+    keep_digests: bool = False,
 ) -> CondensedGraph:
     """``method.condense``, compacted. Where features are learned the cut is in place while they learn.
 
     It is then chosen on what learning starts from, unless the method says itself how many entries it keeps; in how many
-    bits they are held is decided at the end.
+    bits they are held is decided at the end. Where that is the start again, or ``callbacks`` have no time left, the
+    first choice stays.
     """
+
+    def has_time(seconds: float) -> bool:
+        return all(each.has_time(seconds) for each in callbacks)
+
     if not isinstance(method, GradientMatching):
         small = method.condense(graph, budget, seed, device, callbacks, threads=threads)
-        return _finish(small, choose(small, graph, seed, device, metric=method.chooses_by))
+        choice = choose(small, graph, seed, device, metric=method.chooses_by, has_time=has_time)
+        return _finish(small, choice, keep_digests=keep_digests)
     first: Choice | None = None
     if not method.entries:
         unlearned = dataclasses.replace(method, epochs=0, probe_every=0)
         start = unlearned.condense(graph, budget, seed, device, threads=threads)
-        first = choose(start, graph, seed, device, metric=method.metric)
+        first = choose(start, graph, seed, device, metric=method.metric, has_time=has_time)
+        for each in callbacks:
+            each.comes_after(first.seconds[0])
+        before = start.compacted(first.compaction).sha256
         # As many entries as the fullest row of the cut start has, so that learning hides no more than that cut did.
         fullest = int(torch.count_nonzero(start.compacted(first.compaction).x, dim=1).max())
         method = dataclasses.replace(method, entries=fullest if fullest < start.x.shape[1] else 0)
     small = method.condense(graph, budget, seed, device, callbacks, threads=threads)
-    entries = method.entries or small.x.shape[1]
-    choice = choose(small, graph, seed, device, entries=entries, metric=method.metric)
-    return _finish(small, dataclasses.replace(choice, start=first))
+    if first is not None and small.compacted(first.compaction).sha256 == before:
+        return _finish(small, first, keep_digests=keep_digests)  # the graph that was judged then
+    if first is not None and not has_time(first.seconds[0]):
+        choice = Choice(first.compaction, ended=OUT_OF_TIME)
+    else:
+        entries, otherwise = method.entries or small.x.shape[1], None if first is None else first.compaction
+        choice = choose(
+            small, graph, seed, device, entries=entries, metric=method.metric, has_time=has_time, otherwise=otherwise
+        )
+    return _finish(small, dataclasses.replace(choice, start=first), keep_digests=keep_digests)
 
 
 @dataclass(frozen=True)
@@ -176,6 +210,8 @@ class Choice:
     """The choice of entries before anything was learned."""
     metric: Metric = "accuracy"
     """What stands in the place of accuracy."""
+    ended: str = ""
+    """Why no more cuts were tried, where more were due."""
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -194,10 +230,14 @@ def choose(
     entries: int | None = None,
     metric: Metric = "accuracy",
     on_progress: Tick = ignore,
+    has_time: Callable[[float], bool] = lambda seconds: True,
+    otherwise: Compaction | None = None,
 ) -> Choice:
     """The strongest cut of ``small`` that keeps its validation accuracy (or ``metric``).
 
-    ``entries`` leaves the bits to choose.
+    ``entries`` leaves the bits to choose. Between two cuts it asks whether it ``has_time`` for as many seconds as the
+    longest took. If that is for one more alone, it tries the weakest of few bytes. If there is none, the last one is
+    taken if it costs little, else ``otherwise``, or the form that cuts nothing.
     """
     for what, own, there in (
         ("features", small.x.shape[1], graph.num_features),
@@ -210,33 +250,53 @@ def choose(
     val = graph.view("val").to(device)
     if len(val.nodes) == 0:
         raise GcondError("there is no validation node to judge a cut by: say yourself how many entries a row keeps")
-    watch, uncut = Stopwatch(), _reached(small, val, seed, metric)
+    watch, due = Stopwatch(), ladder(small, entries)
+    unchanged = next(cut for cut in due if cut.bits == 32)
+    if not has_time(0.0):
+        return Choice(otherwise or unchanged, ended=OUT_OF_TIME)
+    uncut = _reached(small, val, seed, metric)
     rungs: list[Rung] = []
-    cuts = ladder(small, entries)
-    for place, compaction in enumerate(cuts):
-        on_progress("trying cuts", place, len(cuts), str(compaction))
+    longest, few, count, holds, late = watch.spent()[0], FEW * graph.nbytes, len(due), False, False
+    while due and not holds and not late:
+        if late := not has_time(longest):
+            break
+        if late := not has_time(2 * longest):  # it is for one more alone: the likeliest to hold of those of few bytes
+            due = [*due[:1], *(cut for cut in due if small.compacted(cut).nbytes <= few)][-1:]
+        compaction, began = due.pop(0), watch.spent()[0]
+        on_progress("trying cuts", len(rungs), count, str(compaction))
         smaller = small.compacted(compaction)
         same = smaller.sha256 == small.sha256  # only the form is another, so there is nothing to measure
         reached = uncut if same else _reached(smaller, val, seed, metric)
         rungs.append(Rung(compaction, smaller.nbytes, reached.accuracy, reached.differs(uncut)))
         proven, enough = rungs[-1].changed <= CHANGED, smaller.nbytes >= ENOUGH * graph.nbytes
         allowed = DEARER * tolerance if proven else tolerance
-        if (proven or enough) and reached.accuracy >= uncut.accuracy - allowed:
-            break
-    taken = rungs[-1]
-    few = [rung for rung in rungs if rung.bytes <= FEW * graph.nbytes]
-    if taken not in few and few and few[-1].accuracy >= uncut.accuracy - DEARER * tolerance:
-        taken = few[-1]
-    return Choice(taken.compaction, uncut.accuracy, tolerance, tuple(rungs), watch.spent(), metric=metric)
+        holds = (proven or enough) and reached.accuracy >= uncut.accuracy - allowed
+        longest = max(longest, watch.spent()[0] - began)
+    least = uncut.accuracy - DEARER * tolerance
+    if late and not (rungs and rungs[-1].accuracy >= least):
+        if otherwise is not None:
+            return Choice(otherwise, seconds=watch.spent(), ended=OUT_OF_TIME)
+        rungs.append(Rung(unchanged, small.compacted(unchanged).nbytes, uncut.accuracy, 0.0))
+    taken, cheap = rungs[-1], [rung for rung in rungs if rung.bytes <= few]
+    if taken not in cheap and cheap and cheap[-1].accuracy >= least:
+        taken = cheap[-1]
+    ended = OUT_OF_TIME if late else ""
+    found = Choice(taken.compaction, uncut.accuracy, tolerance, tuple(rungs), watch.spent(), metric=metric)
+    return dataclasses.replace(found, ended=ended)
 
 
 def ladder(small: CondensedGraph, entries: int | None = None) -> list[Compaction]:
-    """Cuts of ``small`` from strong to weak, by bytes; one changes nothing but the form, so one of them will do."""
+    """Cuts of ``small`` from strong to weak, by bytes; one changes nothing but the form, so one of them will do.
+
+    The form that it has already is among them, so a compact graph never becomes larger.
+    """
     widest = None if entries is None or entries >= small.x.shape[1] else entries
     steps = [relative_step(small.x, share) for share in STEPS]
     cuts = [Compaction(widest, step=step) for step in steps if SMALLEST_STEP <= step <= LARGEST_STEP]
     last = [Compaction(widest, 8), Compaction(widest, 16), Compaction(widest, 32)]
-    return sorted([*cuts, *last], key=lambda cut: small.compacted(cut).nbytes)
+    present = [] if small.compaction is None else [small.compaction]
+    others = [cut for cut in (*cuts, *last) if cut not in present]
+    return sorted([*present, *others], key=lambda cut: small.compacted(cut).nbytes)  # of equal ones the present first
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,10 +337,13 @@ def _asked(val: LabelledView) -> LabelledView:
     return LabelledView(val.inputs, nodes, torch.zeros_like(nodes), val.source_index)
 
 
-def _finish(small: CondensedGraph, choice: Choice, *, keep_structure: bool = False) -> CondensedGraph:
-    """``small`` as ``choice`` has it, and that in its provenance."""
+def _finish(
+    small: CondensedGraph, choice: Choice, *, keep_structure: bool = False, keep_digests: bool = False
+) -> CondensedGraph:
+    """``small`` as ``choice`` has it, and that in its provenance; without what is larger than all the rest."""
     made = small.compacted(choice.compaction)
     made = made if keep_structure else dataclasses.replace(made, structure={})
+    made = made if keep_digests else dataclasses.replace(made, digests=None)
     if made.provenance is None:
         return made
     wall, cpu = choice.spent
@@ -297,6 +360,8 @@ def _finish(small: CondensedGraph, choice: Choice, *, keep_structure: bool = Fal
 
 def _described(choice: Choice) -> CompactionRecord:
     record = CompactionRecord(entries=choice.compaction.entries)
+    if choice.ended:
+        record["ended"] = choice.ended
     if choice.compaction.step is None:
         record["bits"] = choice.compaction.bits
     else:

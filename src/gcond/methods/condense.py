@@ -51,6 +51,7 @@ def condense(
     checkpoint: str | Path | None = None,
     resume: bool = False,
     compact: bool = False,
+    keep_digests: bool = False,
     memory_limit: str | int | None = None,
     engine: Engine | None = None,
     send_store: bool = False,
@@ -72,13 +73,14 @@ def condense(
     it is there. The file stays: remove it once the result is saved. Other methods take one step and do none of this.
 
     ``within`` (``"60s"``, ``"2min"``, or a number of seconds) is a time for all of it, loading included: learning ends
-    early enough, and the best so far is kept. What cannot be ended early and took longer is said as a ``UserWarning``.
+    early enough, and the best so far is kept; with ``compact``, a cut that there is no time to choose is the one that
+    was chosen for the start. What cannot be ended early and took longer is said as a ``UserWarning``.
 
     ``threads`` is the number of CPU threads; by default it is as many as the work deserves, one for all but large
     graphs. Afterwards torch has as many as before. With another number large sums may round differently, so the
     provenance has it.
     With ``compact`` the result takes as few bytes as validation accuracy allows, as by :func:`gcond.compact`; methods
-    that learn features do so with the cut in place.
+    that learn features do so with the cut in place. ``keep_digests`` is that of :func:`gcond.compact`.
 
     ``memory_limit`` is for a packed store, as for :func:`gcond.load`; products with a graph that stays on disk are then
     worked off by ``engine`` (:func:`gcond.open_engine`), if one is given, in groups of columns. Its machines read the
@@ -90,6 +92,8 @@ def condense(
         raise GcondError("resume needs to know what from: give the file, for example checkpoint='run.checkpoint'")
     if send_store and engine is None:
         raise GcondError("send_store=True is for an engine: give one, as by open_engine('ray'), or leave it out")
+    if keep_digests and not compact:
+        raise GcondError("keep_digests=True is for compact=True: a plain file has its digests anyway, so leave it out")
     chosen = method_for(method, options, recipe)
     seed = settings.whole_number(seed, "seed")
     source = load(graph, setting=setting, directed=directed, features=features, memory_limit=memory_limit)
@@ -102,8 +106,9 @@ def condense(
         callbacks = [Checkpoint(checkpoint, resume=resume), *callbacks]
     if deadline is not None:
         callbacks = [*callbacks, deadline]
-    make = partial(condense_compact, chosen) if compact else chosen.condense
+    make = partial(condense_compact, chosen, keep_digests=keep_digests) if compact else chosen.condense
     condensed = make(source, budget, seed, device=choose_device(device), callbacks=callbacks, threads=threads)
-    if deadline is not None and (late := deadline.overrun(chosen.name)):
+    learned = chosen.kind == "learned"
+    if deadline is not None and (late := deadline.overrun(chosen.name, learned=learned, compact=compact)):
         warn(late)
     return condensed

@@ -120,6 +120,9 @@ class GCond(GradientMatching):
     def rates(self, x: Tensor) -> Rates:
         return replace(super().rates(x), structure=self.lr_structure)
 
+    def probes_after(self) -> int:
+        return len(FACTORS) if self.delta == "auto" and self.probe_every else 0
+
     def ship(self, adjacency: Adjacency) -> Adjacency:
         assert isinstance(adjacency, Tensor | LearnedMatrix)
         return self.cut(relative_threshold(adjacency, USUAL) if self.delta == "auto" else self.delta, adjacency)

@@ -188,6 +188,10 @@ class GradientMatching(Method):
         small = self.finished(task, synthetic)
         return small if clustered is None else replace(small, cluster=clustered.graph.cluster)
 
+    def probes_after(self) -> int:
+        """Probes that :meth:`finished` takes, for which a deadline leaves time."""
+        return 0
+
     def finished(self, task: Task, synthetic: Synthetic) -> CondensedGraph:
         """The condensed graph, of what the run has kept."""
         return synthetic.finish(self.ship)
@@ -278,6 +282,7 @@ class GradientMatching(Method):
             probe_start=probe_start,
             clearly=probe.clearly_more if start == "clusters" else lambda reached: reached,
             metric=self.metric,
+            probes_after=self.probes_after(),
             probe_every=self.probe_interval(source, synthetic, probe),
             patience=self.patience,
             callbacks=callbacks,

@@ -14,9 +14,9 @@ from gcond import methods
 from gcond.condensed import CondensedGraph, Provenance, Task
 from gcond.condensed.origin import load_origin
 from gcond.condensed.provenance import Changes, Cost, Update
-from gcond.condensed.source_changes import SourceChanges
+from gcond.condensed.source_changes import SourceChanges, unknown_ids
 from gcond.config import settings
-from gcond.errors import GcondError
+from gcond.errors import GcondError, warn
 from gcond.graph import SourceGraph, budget_for
 from gcond.graph.budget import nodes_per_class
 from gcond.graph.group_heirs import continued
@@ -54,7 +54,8 @@ def update(
 
     Nodes, edges, labels and classes may have come or gone and features may have changed; the number of features and the
     way in which the graph is read stay. Nodes are the same if they have the same ids. Without ids they are the same if
-    they have the same row: old nodes come first. Settings stay, and what was made is gone on from:
+    they have the same row: old nodes come first. So they are where the file was made compact without its digests.
+    Settings stay, and what was made is gone on from:
 
     - ``clusters``: the teacher is refreshed (:func:`gcond.teaching.refresher.teach_again`), nodes stay in their groups
       as far as their class and the size of the groups let them, and new ones join them or make new ones;
@@ -81,6 +82,8 @@ def update(
     budget = budget_for(graph, ratio=ratio, nodes=small.num_nodes if keep else nodes)
     same = graph.sha256 == made.source.get("sha256") and tuple(graph.class_names) == tuple(made.class_names)
     watch = Stopwatch()
+    if said := unknown_ids(small, graph):
+        warn(said)
     changes = SourceChanges.between(small, made, graph)
     if same and budget.nodes == small.num_nodes:
         return small
@@ -94,7 +97,8 @@ def update(
     updated = _recorded(method.recorded(result, graph, budget, seed, notes=task.notes), small, made, counts)
     if small.compaction is None:
         return updated
-    return compact_as(updated, small.compaction, keep_structure=bool(small.structure))
+    held = small.digests is not None
+    return compact_as(updated, small.compaction, keep_structure=bool(small.structure), keep_digests=held)
 
 
 def updatable(small: CondensedGraph) -> tuple[Method, Provenance]:

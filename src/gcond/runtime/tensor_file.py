@@ -46,7 +46,8 @@ def write_tensors(target: str | Path, tensors: Mapping[str, Tensor], metadata: M
     if Path(target).suffix.lower() in OTHER_FORMATS:
         warn(f"'{target}' is written as safetensors, whatever its name says: end it in .safetensors")
     digest = fingerprint(tensors, _text(metadata))
-    text = _text({**metadata, DIGEST: digest})
+    # The digest is of the text with blanks, as it has always been; in the file they would be bytes for nothing.
+    text = _text({**metadata, DIGEST: digest}, separators=(",", ":"))
     with atomic_path(target) as temporary:
         try:
             save_file({name: _owned(t) for name, t in tensors.items()}, temporary, {METADATA_KEY: text})
@@ -118,8 +119,8 @@ def read_metadata_kind(path: str | Path) -> str | None:
         return None
 
 
-def _text(metadata: Mapping[str, Any]) -> str:
-    return json.dumps(metadata, sort_keys=True, allow_nan=False)
+def _text(metadata: Mapping[str, Any], separators: tuple[str, str] | None = None) -> str:
+    return json.dumps(metadata, sort_keys=True, allow_nan=False, separators=separators)
 
 
 def _owned(tensor: Tensor) -> Tensor:
