@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -265,9 +266,11 @@ def test_a_folder_knows_what_it_compares(gcond, workspace):
     assert whole.code == 0, whole.err
     again = gcond("compare", "tiny.safetensors", "--so-far", "-o", "out", "--json")
     assert again.code == 0, again.err
-    one, other = json.loads(whole.out), json.loads(again.out)
-    assert one.pop("command") != other.pop("command")
-    assert one == other
+    bare = gcond("compare", "--so-far", "-o", "out", "--json")
+    assert bare.code == 0, bare.err
+    one, other, third = (json.loads(each.out) for each in (whole, again, bare))
+    assert one.pop("command") != other.pop("command") != third.pop("command")
+    assert one == other == third
     (workspace.out / "asked.json").unlink()  # as an earlier version left it
     shown = gcond("compare", "tiny.safetensors", "--so-far", "-o", "out", "--features", "unit-rows")
     assert shown.code == 0, shown.err
@@ -278,6 +281,10 @@ def test_a_folder_knows_what_it_compares(gcond, workspace):
             "compare", "tiny.safetensors", "--so-far", "-o", "out", "--features", "unit-rows", "--methods", "k-center"
         ).out
     )
+    unknown = gcond("compare", "--so-far", "-o", "out")
+    assert unknown.code == 2
+    assert "'out' does not know its source: give SOURCE as when it was started" in unknown.err
+    assert "gcond compare needs SOURCE" in gcond("compare", "--nodes", "6", "-o", "out").err
     lost = gcond("compare", "tiny.safetensors", "--so-far", "-o", "nowhere")
     assert lost.code == 2
     assert "'nowhere' does not know what to compare: give --ratio or --nodes" in lost.err
@@ -311,4 +318,4 @@ def test_an_interrupted_comparison_says_how_to_go_on(gcond, workspace, monkeypat
     assert "no training on the whole graph to compare with yet, and 2 graphs made: leave --so-far out" in shown.err
     assert len(list((workspace.out / "graphs").iterdir())) == 2
     assert gcond("compare", "tiny.safetensors", *QUICK).code == 0
-    assert how_to_go_on(workspace.out, "tiny").endswith("and gcond compare tiny -o out --so-far shows it")
+    assert how_to_go_on(Path("out"), "tiny").endswith("and gcond compare tiny -o out --so-far shows it")

@@ -263,7 +263,7 @@ PREPARED = {
 }
 SOURCES = {
     "other features to predict for": ("predict", {"features": 5}, "5 features, and the model takes 8"),
-    "other features to train on": ("train", {"features": 5}, "8 features"),
+    "other features to train on": ("train", {"features": 5}, "8 features", "give the source it was made from"),
     "other classes to train on": ("train", {"classes": 4}, "3 classes"),
     "no validation nodes to train by": ("train", {"val": torch.zeros(60, dtype=torch.bool)}, "no val nodes"),
 }

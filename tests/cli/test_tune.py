@@ -177,6 +177,9 @@ def test_the_same_command_goes_on(workspace, gcond, monkeypatch):
     so_far = json.loads(gcond(*argv, "--so-far").out)
     assert 0 < len(so_far["trials"]) < 9
     assert not (workspace.folder / "run" / "tune.png").exists()
+    shown = gcond(*(word for word in argv if word != "--json"), "--so-far").out
+    assert "kept in" in shown
+    assert "wrote" not in shown
     resumed = gcond(*argv)
     assert resumed.code == 0, resumed.err
     assert (workspace.folder / "run" / "trials.jsonl").read_text().splitlines()[: len(rows)] == rows

@@ -122,7 +122,7 @@ def test_nasty_names_make_well_formed_pictures_that_show_them(tmp_path):
         assert any("<&$a_b$>" in word for word in words(figure)), kind
         save_figure(figure, tmp_path / f"{kind}.png")
     shown = words(balance_figure(condensed(classes=7, names=NASTY)))
-    assert {"$x_1$ & <b>", "_hidden_", "a$", "tab new line", "class 6"} <= set(shown)
+    assert {"$x_1$ & <b>", "_hidden_", "a$", r"\x00\x1f tab\x09new line", "class 6"} <= set(shown)
 
 
 @hypothesis.given(st.text(max_size=30))

@@ -232,6 +232,7 @@ def test_a_search_in_two_tables():
         ("failures", "1"),
         ("wrote", "folder"),
     )
+    assert [row[0] for row in search_tables(search(), "folder", new=False)[1].rows][-1] == "kept in"
     winners, said = search_tables(search(architectures=(), winners={}))
     assert winners.rows[0] == ("condensed graph", "0.00 s", "–", "–", "–")
     assert said.rows == (("Pearson correlation", "–"), ("Spearman correlation", "–"))

@@ -20,7 +20,6 @@ from gcond.cli.common_options import (
     MetricOption,
     SetOption,
     SettingOption,
-    Source,
     command_line,
     file_stem,
     whole_number,
@@ -39,7 +38,10 @@ if TYPE_CHECKING:
 
 
 def command(
-    source: Source,
+    source: Annotated[
+        str | None,
+        Parameter(help="A name from `gcond datasets`, or the path of a graph; with --so-far its folder knows it."),
+    ] = None,
     /,
     *,
     ratio: Annotated[str | None, Parameter(help="Budgets as shares of the nodes, with commas: 1.3%,2.6%.")] = None,
@@ -74,18 +76,33 @@ def command(
     voice = common.start()
     from gcond.results.comparison_request import ComparisonRequest
 
+    graph = _source(source, out if work.so_far else None)
     asked = ComparisonRequest(
-        ratio, nodes, methods, models, seeds, runs, metric, recipe, set_, train, setting, directed, features
+        ratio, nodes, methods, models, seeds, runs, metric, recipe, set_, train, setting, directed, features, graph
     )
     if work.so_far and out is not None and ratio is None and nodes is None:
         usual = ComparisonRequest()
         said = {key: value for key, value in dataclasses.asdict(asked).items() if value != getattr(usual, key)}
         asked = dataclasses.replace(ComparisonRequest.kept_in(out), **said)
-    found, folder = _compared(source, asked, out, work, common=common, voice=voice)
+    found, folder = _compared(graph, asked, out, work, common=common, voice=voice)
     if not work.so_far:
         write_tables(found, folder)
     next_step = f"Everything is in {folder}; a page of it: {shlex.join(['gcond', 'report', str(folder)])}"
     voice.result({"folder": str(folder), **found.to_json()}, *shown(found), "", next_step)
+
+
+def _source(given: str | None, folder: Path | None) -> str:
+    """The source that is ``given``, else the one that ``folder`` was started with."""
+    if given is not None:
+        return given
+    if folder is None:
+        raise GcondError("gcond compare needs SOURCE: see gcond compare --help")
+    from gcond.results.comparison_request import ComparisonRequest
+
+    kept = ComparisonRequest.kept_in(folder).source
+    if kept is None:
+        raise GcondError(f"'{folder}' does not know its source: give SOURCE as when it was started")
+    return kept
 
 
 def _compared(

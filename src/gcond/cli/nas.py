@@ -125,5 +125,5 @@ def command(
             save_figure(architectures_figure(found), out / "nas.png")
     voice.result(
         {"out": str(out), "same_source": same, **found.to_json()},
-        *(table.rich() for table in search_tables(found, str(out))),
+        *(table.rich() for table in search_tables(found, str(out), new=not work.so_far)),
     )

@@ -181,7 +181,7 @@ def command(
         "next": following,
         **found.to_json(),
     }
-    tables = tuning_tables(found, "\n".join(map(str, [out, *written])), following)
+    tables = tuning_tables(found, "\n".join(map(str, [out, *written])), following, new=not work.so_far)
     voice.result(payload, *(table.rich() for table in tables if table.rows))
 
 

@@ -216,7 +216,7 @@ def check_fit(
     """Refuse a source that lacks one of the ``parts`` that are scored on, or that ``graph`` cannot be of."""
     for part in parts:
         if not bool(source.mask(part).any()):
-            raise GcondError(f"'{source.name}' has no {part} nodes: evaluation needs some to score on")
+            raise GcondError(f"'{source.name}' has no {part} nodes: some are needed to score on")
     features = graph.x.shape[1]
     unknown = isinstance(graph, CondensedGraph) and graph.provenance is None and graph.y.dim() == 1
     if unknown and graph.num_classes < source.num_classes and features == source.num_features:
@@ -228,7 +228,7 @@ def check_fit(
         if own != there:
             raise GcondError(
                 f"the graph to train on has {own} {what} and '{source.name}' has {there}: "
-                "evaluate on the source it was made from"
+                "give the source it was made from"
             )
 
 

@@ -6,13 +6,13 @@ from gcond.reports.tables import MISSING, Table, accuracy, assignments, facts, k
 from gcond.results import SIDES, Search
 
 
-def search_tables(search: Search, wrote: str = "") -> tuple[Table, Table]:
-    """The winners, then the correlations; ``wrote`` names where it was saved."""
+def search_tables(search: Search, wrote: str = "", *, new: bool = True) -> tuple[Table, Table]:
+    """The winners, then the correlations; ``wrote`` names where it was saved, by this command if it is ``new``."""
     title = f"{len(search.architectures):,} architectures of {search.model} on {search.source.name}"
     correlations = {"Pearson correlation": search.pearson, "Spearman correlation": search.spearman}
     said = {name: known(value, "{:.2f}".format) for name, value in correlations.items()}
     failures = str(len(search.failures)) if search.failures else ""
-    return winners_table(search, title), facts({**said, "failures": failures, "wrote": wrote})
+    return winners_table(search, title), facts({**said, "failures": failures, "wrote" if new else "kept in": wrote})
 
 
 def winners_table(search: Search, title: str = "") -> Table:

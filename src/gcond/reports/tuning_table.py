@@ -10,10 +10,14 @@ from gcond.results import Finalist, Tuning
 ESTIMATE = "an estimate: the search's epochs times what an epoch of the configurations above took there"
 
 
-def tuning_tables(found: Tuning, wrote: str = "", following: str = "") -> tuple[Table, Table]:
-    """The finalists, then what is to be said of all; ``wrote`` names where it was saved, ``following`` what is next."""
+def tuning_tables(found: Tuning, wrote: str = "", following: str = "", *, new: bool = True) -> tuple[Table, Table]:
+    """The finalists, then what is to be said of all; ``wrote`` names where it was saved, ``following`` what is next.
+
+    What is not ``new`` was there before this command.
+    """
     title = f"{', '.join(found.models)} on {found.source.name}, searched on {searched_on(found)}"
-    return finalists_table(found, title), facts({**tuning_facts(found), "wrote": wrote, "next": following})
+    where = {"wrote" if new else "kept in": wrote}
+    return finalists_table(found, title), facts({**tuning_facts(found), **where, "next": following})
 
 
 def searched_on(found: Tuning) -> str:

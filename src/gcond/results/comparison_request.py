@@ -32,6 +32,8 @@ class ComparisonRequest:
     setting: Setting | None = None
     directed: bool = False
     features: FeatureChoice | None = None
+    source: str | None = None
+    """The name or path of the graph, as it was given; earlier versions did not keep it."""
 
     def save(self, folder: Path) -> Path:
         return write_json(folder / REQUEST, marked("comparison request", self))
