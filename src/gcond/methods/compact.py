@@ -237,7 +237,7 @@ def choose(
 
     ``entries`` leaves the bits to choose. Between two cuts it asks whether it ``has_time`` for as many seconds as the
     longest took. If that is for one more alone, it tries the weakest of few bytes. If there is none, the last one is
-    taken if it costs little, else ``otherwise``, or the form that cuts nothing.
+    taken if it costs or changes little, else ``otherwise``, or the form that cuts nothing.
     """
     for what, own, there in (
         ("features", small.x.shape[1], graph.num_features),
@@ -273,7 +273,7 @@ def choose(
         holds = (proven or enough) and reached.accuracy >= uncut.accuracy - allowed
         longest = max(longest, watch.spent()[0] - began)
     least = uncut.accuracy - DEARER * tolerance
-    if late and not (rungs and rungs[-1].accuracy >= least):
+    if late and not (rungs and (rungs[-1].accuracy >= least or rungs[-1].changed <= CHANGED)):
         if otherwise is not None:
             return Choice(otherwise, seconds=watch.spent(), ended=OUT_OF_TIME)
         rungs.append(Rung(unchanged, small.compacted(unchanged).nbytes, uncut.accuracy, 0.0))
