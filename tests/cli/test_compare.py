@@ -293,7 +293,7 @@ def test_a_folder_knows_what_it_compares(gcond, workspace):
 def test_it_says_how_long_it_will_take(gcond, workspace):
     told = gcond("compare", "tiny.safetensors", *QUICK)
     (line,) = [line for line in told.err.splitlines() if "to make" in line]
-    assert re.match(r"note: 2 graphs to make and 3 trainings to do: at most \d+ \w+ on \d+ workers?, as", line)
+    assert re.match(r"note: 2 graphs to make and 3 trainings to do: about \d+ \w+ on \d+ workers?, as", line)
     assert line.endswith(" as short ones went, and what random, k-center take, which do not learn")
     assert "to make" not in gcond("compare", "tiny.safetensors", *QUICK).err
     assert "to make" not in gcond("compare", "tiny.safetensors", *QUICK, "--so-far").err

@@ -10,6 +10,7 @@ import torch
 
 import gcond
 from gcond.errors import GcondError
+from gcond.evaluation.comparison_time import STARTING
 from gcond.evaluation.evaluate import evaluate
 from gcond.methods import GCondX, Random, method_for
 from gcond.models.sgc import SGC
@@ -154,8 +155,17 @@ def test_the_time_that_is_left_is_told_before_it_starts(make_graph, tmp_path):
         assert set(began) == {1}
         assert (left.graphs, left.trainings, left.uncounted) == (8, 18, ("random",))
         assert 0 < left.cpu_seconds < 600
-        assert left.seconds == left.cpu_seconds
+        assert left.seconds == left.cpu_seconds > STARTING
         gcond.compare(graph, **options | {"seeds": 3}, engine=engine, on_estimate=heard.append)
         assert (heard[1].graphs, heard[1].trainings) == (4, 8)
         gcond.compare(graph, **options, engine=engine, on_estimate=heard.append)
         assert (heard[2].graphs, heard[2].trainings, heard[2].cpu_seconds) == (0, 0, 0.0)
+
+    def stop(left):
+        heard.append(left)
+        raise KeyboardInterrupt
+
+    with open_engine("local", workers=3) as engine, pytest.raises(KeyboardInterrupt):
+        gcond.compare(graph, **options | {"seeds": 4}, engine=engine, on_estimate=stop)
+    assert heard[3].cpu_seconds > 3 * STARTING  # each of them starts
+    assert heard[3].seconds == pytest.approx(heard[3].cpu_seconds / 3)

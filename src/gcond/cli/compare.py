@@ -159,9 +159,9 @@ def _say_time(voice: Voice, left: ComparisonTime) -> None:
     if not left.graphs and not left.trainings:
         return
     todo = f"{count(left.graphs, 'graph')} to make and {count(left.trainings, 'training')} to do"
-    most = f"at most {rough_time(left.seconds)} on {count(left.workers, 'worker')}, as short ones went"
+    about = f"about {rough_time(left.seconds)} on {count(left.workers, 'worker')}, as short ones went"
     others = f", and what {', '.join(left.uncounted)} take, which do not learn" if left.uncounted else ""
-    voice.note(f"{todo}: {most}{others}")
+    voice.note(f"{todo}: {about}{others}")
 
 
 def how_to_go_on(folder: Path, source: str) -> str:

@@ -79,7 +79,7 @@ def compare(
     All of it is kept in the run folder ``folder``: what is there already is not done again. ``engine`` does the work
     (:func:`gcond.open_engine`), by default the cores of this machine, whose jobs share ``threads`` CPU threads or
     take as many as their work deserves. ``on_estimate`` is told, before any of it, how much is left to do and how long
-    that will take at most, which is measured first.
+    that will take about, which is measured first.
     """
     check_one_number_of_threads(engine, threads)
     seeds = settings.whole_number(seeds, "seeds", least=1)

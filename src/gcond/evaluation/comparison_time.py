@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from gcond.matching.run import Run
 
 
+STARTING = 2.5
+"""CPU seconds that a process takes for Python, torch and gcond, and for what is imported on its first job; measured."""
+READING = 1e9
+"""Bytes of the source that a worker takes in per CPU second, roughly."""
+
+
 @dataclass(frozen=True)
 class ComparisonTime:
     """What a comparison has left to do."""
@@ -29,7 +35,8 @@ class ComparisonTime:
     graphs: int
     trainings: int
     cpu_seconds: float
-    """At most: every training and learning to its last epoch, as one epoch of each went."""
+    """About: every training and learning to its last epoch, as one epoch of each went, what each worker takes to start,
+    and what it takes to time them in the end."""
     workers: int
     uncounted: tuple[str, ...]
     """Methods that have graphs to make and no epochs to judge by: those that do not learn."""
@@ -58,7 +65,7 @@ def comparison_time(
     source = ground.source
     there = {job: kept.graph(job.file(source)) for job in grid}
     missing = [job for job, small in there.items() if small is None]
-    seconds, trainings = 0.0, 0
+    seconds, trainings, began = 0.0, 0, time.process_time()
     stand_ins = {job.budget: Random().condense(source, job.budget, 0) for job in grid}
     for model, recipe in networks:
         whole = TrainingJob(None, model, recipe, tuple(range(runs)))
@@ -74,6 +81,9 @@ def comparison_time(
             cost = time_together(ground, TimedTogether(timed, lengths), lambda _: None)
             each = {id(graph): one for graph, one in zip(distinct, cost, strict=True)}
             seconds += sum(left * each[id(graph)] for graph, left in places)
+    if missing or trainings:
+        # The comparison ends in such short trainings as this began with.
+        seconds += time.process_time() - began + max(1, workers) * (STARTING + source.nbytes / READING)
     learned = {job.method: job for job in sorted(missing, key=lambda job: job.budget.nodes) if _epochs(job)}
     for method, largest in learned.items():
         known = [small for job, small in there.items() if small is not None and job.method == method]
