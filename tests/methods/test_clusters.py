@@ -231,8 +231,9 @@ def gathering(gather):
     return remembering
 
 
-@pytest.mark.parametrize(("common", "spread"), [(0.0, "means"), (30.0, "nodes")])
-def test_means_that_lie_close_together_are_stretched(common, spread, make_graph):
+@pytest.mark.parametrize(("common", "most", "spread"), [(0.0, 1.0, "means"), (0.0, 1e6, "nodes"), (30.0, 1.0, "nodes")])
+def test_means_are_stretched_where_that_is_little_or_they_lie_close(common, most, spread, make_graph, monkeypatch):
+    monkeypatch.setattr(clusters, "MOST_STRETCHED", most)
     plain = make_graph()
     graph = SourceGraph.build(
         name="close",

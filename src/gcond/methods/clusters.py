@@ -35,6 +35,9 @@ TRIED_PER_CLASS = 10
 CLOSE = 0.5
 """Means are close together where they lie nearer to their middle than this share of their length, by averages: 0.3 to
 0.4 on graphs of purchases, which have most of their words in common, 0.7 to 1 on citations, words and made-up ones."""
+MOST_STRETCHED = 2.0
+"""Means are stretched by less than that elsewhere: they hold a quarter of the nodes' variance then, or more. What is
+noise in them is stretched as well."""
 
 
 class Judge(Protocol):
@@ -105,7 +108,7 @@ class Clusters(Method):
     alike teach less than the teacher knows, and validation is clearly for it."""
     spread: Literal["auto", "means", "nodes"] = "auto"
     """``means`` leaves X' as the means are; ``nodes`` stretches it about its mean until it is spread as the nodes that
-    it stands for. ``auto`` does that where the means lie close together."""
+    it stands for. ``auto`` does that where it takes little, or the means lie close together."""
     mass: Literal["auto", "training", "between", "frequencies"] = "auto"
     """The classes' shares of the labels: as in the ``training`` labels, as their ``frequencies`` among all nodes are
     estimated, or ``between``, the geometric mean of the two. ``auto`` takes that where validation nodes were drawn by
@@ -194,16 +197,23 @@ class Clusters(Method):
     def spread_settled(self, means: Gathered, task: Task, smooth: SpreadFeatures) -> tuple[Clusters, Gathered]:
         """This method with its :attr:`spread` decided by the ``means`` that it gathered, and these as they are then.
 
-        Where they lie close together, what tells them apart is small beside what they have in common, and it is a long
-        way for a network to it from weights at random.
+        They are stretched where that takes little (:data:`MOST_STRETCHED`), and where they lie close together
+        (:data:`CLOSE`): there what tells them apart is small beside what they have in common, and it is a long way for
+        a network to it from weights at random.
         """
         if self.spread != "auto":
             return self, means
         graph, quota = means
-        middle = graph.x.mean(0)
-        if float((graph.x - middle).norm(dim=1).mean()) >= CLOSE * float(graph.x.norm(dim=1).mean()):
+        factor, middle = self.stretch(graph, task, smooth), graph.x.mean(0)
+        close = float((graph.x - middle).norm(dim=1).mean()) < CLOSE * float(graph.x.norm(dim=1).mean())
+        if not close and factor >= MOST_STRETCHED:
             return self.chosen("spread", "means"), means
-        return self.chosen("spread", "nodes"), (self.stretched(graph, task, smooth), quota)
+        return self.chosen("spread", "nodes"), (stretched(graph, factor), quota)
+
+    def stretch(self, means: CondensedGraph, task: Task, smooth: SpreadFeatures) -> float:
+        """How much further from the middle nodes are than their means."""
+        assert means.cluster is not None
+        return smooth.stretch(means.cluster[task.train.source_index], means.num_nodes, self.weights(task))
 
     def chosen(self, setting: str, value: str) -> Clusters:
         """The same with a choice made."""
@@ -264,14 +274,15 @@ class Clusters(Method):
             edge_weight=edges.values,
             cluster=cluster,
         )
-        return (self.stretched(graph, task, smooth) if self.spread == "nodes" else graph), quota
+        if self.spread == "nodes":
+            graph = stretched(graph, self.stretch(graph, task, smooth))
+        return graph, quota
 
-    def stretched(self, graph: CondensedGraph, task: Task, smooth: SpreadFeatures) -> CondensedGraph:
-        """``graph`` with its means stretched about the middle until they are spread as the nodes they stand for."""
-        assert graph.cluster is not None
-        group, middle = graph.cluster[task.train.source_index], graph.x.mean(0)
-        factor = smooth.stretch(group, graph.num_nodes, self.weights(task))
-        return replace(graph, x=middle + factor * (graph.x - middle))
+
+def stretched(means: CondensedGraph, factor: float) -> CondensedGraph:
+    """``means`` so many times as far from their middle."""
+    middle = means.x.mean(0)
+    return replace(means, x=middle + factor * (means.x - middle))
 
 
 def shown(gathered: Gathered, task: Task) -> LabelledView:
