@@ -293,7 +293,7 @@ def test_storages_that_are_none_are_refused(workspace, gcond):
     kept = workspace.contents()
     for more, message in (
         (("--seed", 1), "holds a search with --seed 0"),
-        (("--no-prune",), "holds a search with --prune"),
+        (("--no-prune",), "holds a search with configurations given up on the way"),
         (("--model", "sgc"), "holds a search with another space"),
         (("--set", "epochs=9", "patience=3"), "holds a search with other settings"),
     ):
