@@ -87,7 +87,7 @@ def write_tables(folder, raw, kind, *, as_list):
 def test_tables_round_trip(raw, kind, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     write_tables(folder, raw, ".csv" if kind == ".csv" else ".parquet", as_list=kind == "lists")
-    assert gcond.load(folder).sha256 == tensors(raw).sha256
+    assert gcond.load(folder, features="none").sha256 == tensors(raw).sha256  # which may be all alike
 
 
 @relaxed
@@ -108,7 +108,7 @@ def test_npz_round_trips(raw, dense, tmp_path_factory):
         }
     np.savez_compressed(path, **arrays)
     assert torch.equal(gcond.load(path).adjacency.to_dense(), expected.adjacency.to_dense())
-    found = gcond.load(path).x
+    found = gcond.load(path, features="none").x
     assert torch.equal(found.to_dense() if isinstance(found, SparseMatrix) else found, x)
 
 

@@ -143,11 +143,11 @@ class GCond(GradientMatching):
         deltas = [relative_threshold(adjacency, factor) for factor in (FACTORS if self.probe_every else (USUAL,))]
         best = deltas[0]
         if len(deltas) > 1:
-            found = {delta: probe.accuracy(synthetic.view(partial(self.cut, delta))) for delta in deltas}
-            best = max(deltas, key=found.__getitem__)  # of equal ones the first, with fewer edges
-            # Where nothing was learned, edges are those of a network at random, and the start has none.
-            if task.notes.choices.get(KEPT_EPOCH) == 0 and found[best] <= probe.clearly_more(found[deltas[0]]):
-                best = deltas[0]
+            found = [probe.accuracy(synthetic.view(partial(self.cut, delta))) for delta in deltas]
+            # Of equal ones the first, with fewer edges. Where nothing was learned, edges are those of a network at
+            # random, and the start has none.
+            if task.notes.choices.get(KEPT_EPOCH) != 0 or max(found) > probe.clearly_more(found[0]):
+                best = deltas[found.index(max(found))]
         task.notes.choices["delta"] = best
         return synthetic.finish(partial(self.cut, best))
 
