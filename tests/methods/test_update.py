@@ -352,3 +352,14 @@ def test_refusals(make_graph):
         update(small, on=graph, nodes=2)
     with pytest.raises(GcondError, match="labelled"):
         update(small, on=graph, nodes=79)
+
+
+@pytest.mark.parametrize("most", [1.1, 1.3, 1.5, 1.8, 2.2, 3.0])
+@pytest.mark.parametrize("nodes", [3, 9, 30])
+def test_an_update_stretches_as_condensing_does_whatever_the_budget(nodes, most, make_graph, monkeypatch):
+    graph = make_graph(sizes=(30, 30, 30))
+    monkeypatch.setattr("gcond.methods.clusters.MOST_STRETCHED", most)
+    first = condense(part(graph, torch.arange(80)), method="clusters", nodes=nodes)
+    updated = update(first, on=part(graph, torch.arange(90)), nodes=nodes)
+    anew = condense(part(graph, torch.arange(90)), method="clusters", nodes=nodes)
+    assert updated.provenance.choices["spread"] == anew.provenance.choices["spread"]

@@ -17,7 +17,7 @@ from gcond.errors import DivergedError
 from gcond.graph import LabelledView
 from gcond.graph.kept_groups import KeptGroups
 from gcond.graph.spread_features import SpreadFeatures
-from gcond.methods.clusters import Clustered, Clusters, labelled_by
+from gcond.methods.clusters import Clustered, Clusters, labelled_by, sampled
 from gcond.models import MLP
 from gcond.runtime.seeds import generator
 from gcond.teaching import Taught, TeacherName
@@ -91,6 +91,9 @@ def updated_clusters(method: Clusters, task: Task, small: CondensedGraph, change
     task.notes.choices |= taught.choices
     if not len(task.val.nodes):  # where there is nobody to ask, choices stay
         method = _as_before(method, small)
+    elif method.spread == "auto":  # by the very groups that it is decided by when condensing, whatever the budget
+        plain = SpreadFeatures(smooth.inputs, smooth.hops, smooth.seed, smooth.points)
+        method = method.chosen("spread", method.spread_settled(sampled(task, taught), taught, plain)[0].spread)
     weighted = replace(task, importance=taught.importance)
     _, (graph, quota) = method.settled_by(Glance(smooth, weighted, method.metric), weighted, taught, smooth)
     return Clustered(replace(labelled_by(task, taught), quota=quota), graph)

@@ -151,8 +151,7 @@ class Clusters(Method):
         graph have the same.
         """
         taught = teach(self.teacher, task.train, task.val, task.num_classes, task.seed, metric=self.metric)
-        population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
-        sample = replace(task, importance=taught.importance, quota=population.clamp(max=TRIED_PER_CLASS))
+        sample = sampled(task, taught)
         settled, _ = self.settled_by(self.probe(sample), sample, taught, smooth)
         task.notes.choices |= taught.choices
         return settled, taught
@@ -169,9 +168,7 @@ class Clusters(Method):
 
         Where there are no validation nodes the simpler values stay.
         """
-        settled = self.chosen("weight", "alike") if self.weight == "auto" else self
-        settled = settled.chosen("mass", "training") if self.mass == "auto" else settled
-        settled, gathered = settled.spread_settled(settled.gather(task, taught, smooth), task, smooth)
+        settled, gathered = self.spread_settled(task, taught, smooth)
         tried = dict[str, float]()
         if self.weight == "auto" and len(task.val.nodes) and _unlabelled(task):
             tried["weight=alike"] = reached = judge.accuracy(shown(gathered, task))
@@ -194,21 +191,24 @@ class Clusters(Method):
         """The choices as they are, for the record."""
         return {setting: getattr(self, setting) for setting in ("weight", "spread", "mass")}
 
-    def spread_settled(self, means: Gathered, task: Task, smooth: SpreadFeatures) -> tuple[Clusters, Gathered]:
-        """This method with its :attr:`spread` decided by the ``means`` that it gathered, and these as they are then.
+    def spread_settled(self, task: Task, taught: Taught, smooth: SpreadFeatures) -> tuple[Clusters, Gathered]:
+        """This method with the simpler values of what is tried and its :attr:`spread` decided, and what it gathers.
 
-        They are stretched where that takes little (:data:`MOST_STRETCHED`), and where they lie close together
+        Means are stretched where that takes little (:data:`MOST_STRETCHED`), and where they lie close together
         (:data:`CLOSE`): there what tells them apart is small beside what they have in common, and it is a long way for
         a network to it from weights at random.
         """
+        simple = self.chosen("weight", "alike") if self.weight == "auto" else self
+        simple = simple.chosen("mass", "training") if self.mass == "auto" else simple
+        means = simple.gather(task, taught, smooth)
         if self.spread != "auto":
-            return self, means
+            return simple, means
         graph, quota = means
-        factor, middle = self.stretch(graph, task, smooth), graph.x.mean(0)
+        factor, middle = simple.stretch(graph, task, smooth), graph.x.mean(0)
         close = float((graph.x - middle).norm(dim=1).mean()) < CLOSE * float(graph.x.norm(dim=1).mean())
         if not close and factor >= MOST_STRETCHED:
-            return self.chosen("spread", "means"), means
-        return self.chosen("spread", "nodes"), (stretched(graph, factor), quota)
+            return simple.chosen("spread", "means"), means
+        return simple.chosen("spread", "nodes"), (stretched(graph, factor), quota)
 
     def stretch(self, means: CondensedGraph, task: Task, smooth: SpreadFeatures) -> float:
         """How much further from the middle nodes are than their means."""
@@ -277,6 +277,12 @@ class Clusters(Method):
         if self.spread == "nodes":
             graph = stretched(graph, self.stretch(graph, task, smooth))
         return graph, quota
+
+
+def sampled(task: Task, taught: Taught) -> Task:
+    """The task of making the few groups by which choices are made, which are the same for all budgets of a graph."""
+    population = torch.bincount(task.train.y.cpu(), minlength=task.num_classes)
+    return replace(task, importance=taught.importance, quota=population.clamp(max=TRIED_PER_CLASS))
 
 
 def stretched(means: CondensedGraph, factor: float) -> CondensedGraph:

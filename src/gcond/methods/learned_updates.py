@@ -57,7 +57,9 @@ def learned_again(
     if isinstance(method, GCond):
         method = _with_fixed_structure(method, task, small)
     origin, from_clusters = small.provenance, method.init == "clusters" and small.cluster is not None
-    kept_clusters = from_clusters and origin is not None and origin.kept_epoch == 0
+    # A run that had no time for an epoch has tried nothing.
+    tried = origin is not None and (bool(origin.history.get("loss")) or bool(origin.updates))
+    kept_clusters = from_clusters and origin is not None and tried and origin.kept_epoch == 0
     epochs = 0 if kept_clusters else -(-method.epochs // SHORTER)
     every = min(method.probe_every, epochs)
     method = dataclasses.replace(method, epochs=epochs, probe_every=every)
